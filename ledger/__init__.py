@@ -1,0 +1,206 @@
+"""The truth: an append-only, hash-chained log of events in plain files.
+
+This docstring is the specification of format 1. A change of the format and a change of this text
+are one commit. Everything public is re-exported here; other packages import nothing else.
+
+Layout
+    <home>/ledger/                     directories 0700, files 0600, from the moment of creation
+        FORMAT                         what this ledger is; written once, last of all at creation
+        LOCK                           flock'd by every change; empty; never unlinked
+        SEAL                           flock'd by the one sealer at work; empty; never unlinked
+        MANIFEST.json                  the sealed segments; replaced atomically
+        log/                           the segments
+        quarantine/                    torn bytes that were cut, kept for people; no truth in them
+
+    A segment is named after the seq of its first record, in 20 digits. A ledger of 30,000 records
+    may hold
+        log/00000000000000000001.g0.jsonl.zst   records 1 to 14,200, sealed, generation 0
+        log/00000000000000014201.jsonl          14,201 to 28,350, rolled and not sealed yet
+        log/00000000000000028351.jsonl          28,351 on: the live segment
+    The raw segment with the greatest first seq is the live one. If a segment exists both raw and
+    sealed, the manifest decides: what it names is read sealed, all else raw. Names that end in
+    `.tmp` are files in the making and mean nothing.
+
+Envelopes
+    FORMAT, MANIFEST.json and the first and last line of a segment are lines of exactly
+        {"<name>":<inner>,"d":"<64 hex>"}\\n          d = SHA-256(0x01 || raw inner)
+    and FORMAT and MANIFEST.json are exactly one such line. Inner bytes are in the one form that
+    their fields encode to, so no byte of them is unprotected.
+        format    version, ledger (random id), hash ("sha256"), genesis (`prev` of record 1:
+                  SHA-256(0x03 || ledger)), origin (of signed checkpoints), key (HMAC key of
+                  idempotency digests, 64 hex)
+        manifest  version, ledger, segments: name, gen, first, last, prev, digest, count, raw_bytes,
+                  file_bytes, sha256 (of the file)
+        segment   format, ledger, first, prev (digest of the record before `first`), t
+        footer    last, count, digest (of the last record), t
+
+Record
+    One line of exactly three raw parts, at most RECORD_BYTES_MAX (8 MiB) long:
+        {"h":<header>,"p":<payload>,"d":"<64 hex>"}\\n
+        d    = SHA-256(0x00 || raw h)     the record's digest, and the RFC 6962 leaf of h
+        h.pc = SHA-256(0x02 || raw p)     the commitment; p begins with a random salt
+        h.prev = d of the record before   the chain
+    Hashes cover bytes as written. `"p":null` is a payload that was redacted: header and digest stay
+    valid. Header fields are those of `Header`; defaults are omitted. A header lives for ever and so
+    holds nothing personal: every id in it is random and minted here. Times are
+    `2026-11-30T20:29:33.123456Z`, the clock as read; `back` flags a time before the last record's.
+    Order is `seq`, which runs from 1 without a gap.
+
+    A *batch* (`b` first seq, `n` size) holds the events of one command: all or none survive.
+    A *group* (`g` first seq) holds batches that are written and synced together: whatever comes
+    before `g` was durable when the group was written. `g` and `b` are omitted on the record that
+    they name.
+
+    Event types and versions are names of ours, mapped to payloads in one table (`record.EVENTS`).
+    Released ones never change meaning; an unknown one raises UnknownEventError and is not skipped.
+
+Segment
+    Header line, records, and, once rolled, a footer line; nothing after it. Rolled at
+    LedgerOptions.segment_bytes_max or segment_age_s_max: footer, sync, the next segment made under
+    a temporary name, synced, renamed, directory synced. So a segment always has its whole header,
+    and every segment but the newest has its footer.
+
+    Sealed, it is one zstd (or gzip) frame of exactly the rolled file's bytes, with checksum and
+    content size. A reader believes it if size and SHA-256 of the file are the manifest's, the frame
+    ends, nothing follows it, the content has `raw_bytes`, and footer and count agree.
+
+Appending (legal order of calls)
+    with ledger.lock(timeout_s) as writer:
+        for record in writer.catch_up(known): ...    apply what others wrote
+        group = writer.group()
+        records = group.add(batch)                   as often as wanted; `withdraw` drops the last
+        position = group.commit()                    one write, one sync: the commit point
+
+    `catch_up` finds the live segment again, cuts a torn tail (below), and writes good bytes beyond
+    `known` again in place and syncs them: their writer may have died before its own sync. Only then
+    are they returned. A ledger that is shorter or other than `known` is refused. The first catch-up
+    of a Ledger object checks the whole live segment.
+
+    If a write or sync fails, that descriptor is never synced again. The live segment is replaced by
+    a copy of its prefix before the group, synced under a new name and renamed (after a write that
+    found no space, and no failed sync, cut through a new descriptor instead): outcome
+    "not_written". If that fails as well, LOCK is set to mode 0400, which needs no space and which
+    every process sees: outcome "unknown". Whoever next takes the lock tries to replace the live
+    segment by its whole batches, and removes the mark; until that succeeds nothing is appended.
+
+Torn tail or damage
+    Bytes after the last whole batch of the live segment are a tear unless something proves that
+    they, or what they replaced, had been durable: a later record of a later group, a footer, a
+    record out of its place (module `tail`), or a position the caller has seen. A tear goes to
+    `quarantine/<time>-<segment>-<offset>.torn`, is synced there, then cut, and a TornTail is added
+    to `ledger.reports`. Whole batches of a partly written group stay. Damage is never cut: it raises
+    LedgerDamagedError, stops every append, and leaves the undamaged records readable
+    (`read_tolerant`).
+
+Sealing
+    Outside the lock, one sealer at a time: compress to a temporary name, sync, read back, inflate
+    and compare, rename, sync the directory. Under the lock: manifest, unlink the raw file. After a
+    crash at any step the ledger opens, and the next run finishes and tidies up.
+
+Not promised
+    * `read` may show records whose sync has not returned, or has failed; only what `commit` or
+      `catch_up` returned is durable. `until_seq` keeps to that.
+    * A ledger cut at the end of a write, and nothing else, looks like an earlier ledger. A position
+      kept elsewhere (`known`, verify's checkpoint) shows it.
+    * The chain shows that bytes changed, not who changed them: whoever holds the files can write a
+      new history. Positions kept elsewhere are evidence.
+    * Network file systems without working flock and atomic rename are not supported.
+    * A Ledger object belongs to the process that opened it.
+"""
+
+from ledger.clock import Clock, SystemClock
+from ledger.codec import Codec
+from ledger.errors import (
+    InvalidInstantError,
+    InvalidPayloadError,
+    LedgerBehindError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerForkedError,
+    LedgerFormatError,
+    LedgerNotFoundError,
+    LedgerReadOnlyError,
+    LedgerUnreadableError,
+    LedgerWriteError,
+    LockTimeoutError,
+    RecordTooLargeError,
+    UnknownEventError,
+    WriteOutcome,
+    WriteReason,
+)
+from ledger.events import (
+    AgentRegistered,
+    ContentEvent,
+    Event,
+    MemoryAdded,
+    MemoryDeleted,
+    MemoryRelinked,
+    MemoryRestored,
+    MemoryState,
+    MemoryUpdated,
+    WorkspaceCreated,
+)
+from ledger.ids import IdSource, RandomIds
+from ledger.instants import format_us, parse_span, parse_us
+from ledger.live import Report, RollFailed, TornTail
+from ledger.osfile import OsFiles
+from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
+from ledger.seal import Sealer
+from ledger.store import Ledger, LedgerOptions
+from ledger.verify import Problem, VerifyReport, verify
+from ledger.writer import Batch, Group, NewEvent, Writer
+
+__all__ = [
+    "RECORD_BYTES_MAX",
+    "AgentRegistered",
+    "Batch",
+    "Clock",
+    "Codec",
+    "ContentEvent",
+    "Event",
+    "Group",
+    "Header",
+    "IdSource",
+    "InvalidInstantError",
+    "InvalidPayloadError",
+    "Ledger",
+    "LedgerBehindError",
+    "LedgerDamagedError",
+    "LedgerError",
+    "LedgerForkedError",
+    "LedgerFormatError",
+    "LedgerNotFoundError",
+    "LedgerOptions",
+    "LedgerReadOnlyError",
+    "LedgerUnreadableError",
+    "LedgerWriteError",
+    "LockTimeoutError",
+    "MemoryAdded",
+    "MemoryDeleted",
+    "MemoryRelinked",
+    "MemoryRestored",
+    "MemoryState",
+    "MemoryUpdated",
+    "NewEvent",
+    "OsFiles",
+    "Position",
+    "Problem",
+    "RandomIds",
+    "Record",
+    "RecordTooLargeError",
+    "Report",
+    "RollFailed",
+    "Sealer",
+    "SystemClock",
+    "TornTail",
+    "UnknownEventError",
+    "VerifyReport",
+    "WorkspaceCreated",
+    "WriteOutcome",
+    "WriteReason",
+    "Writer",
+    "format_us",
+    "parse_span",
+    "parse_us",
+    "verify",
+]

@@ -1,0 +1,112 @@
+"""Compression of sealed segments: zstd by default, gzip selectable, both always readable.
+
+An inflated segment is believed only if its frame ended, nothing follows it, and its size is the
+one the manifest gives: python-zstandard alone takes a cut file for a short one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+Codec = Literal["zst", "gz"]
+"""Suffix of a sealed segment's file name, which names its compression."""
+
+ZSTD_LEVEL = 3
+GZIP_LEVEL = 6
+_GZIP_WBITS = 31
+_STEP_BYTES = 4096
+
+
+class CodecError(ValueError):
+    """A sealed segment's bytes do not inflate to what they should."""
+
+
+def compress(raw: bytes, codec: Codec) -> bytes:
+    """Return `raw` as one frame with checksum and content size."""
+    # Imported here: a session that never seals or reads sealed segments does not pay for it.
+    if codec == "gz":
+        import gzip  # noqa: PLC0415 - see above
+
+        return gzip.compress(raw, GZIP_LEVEL, mtime=0)
+    import zstandard  # noqa: PLC0415 - see above
+
+    compressor = zstandard.ZstdCompressor(
+        level=ZSTD_LEVEL, write_checksum=True, write_content_size=True
+    )
+    return compressor.compress(raw)
+
+
+def inflate(data: bytes, codec: Codec, raw_bytes: int) -> bytes:
+    """Return the content of a sealed segment, which must be exactly `raw_bytes` long.
+
+    No more than that is ever held, whatever the frame claims.
+
+    Raises:
+        CodecError: the frame is bad, cut, followed by something, or of another size.
+    """
+    raw = _inflate_gzip(data, raw_bytes) if codec == "gz" else _inflate_zstd(data, raw_bytes)
+    if len(raw) != raw_bytes:
+        raise CodecError(f"it holds {len(raw)} bytes, the manifest says {raw_bytes}")
+    return raw
+
+
+def _inflate_gzip(data: bytes, raw_bytes: int) -> bytes:
+    import zlib  # noqa: PLC0415 - see compress
+
+    inflater = zlib.decompressobj(wbits=_GZIP_WBITS)
+    try:
+        # One byte more than wanted, so that a frame that is too long shows.
+        raw = inflater.decompress(data, raw_bytes + 1)
+    except zlib.error as error:
+        raise CodecError(str(error)) from error
+    if len(raw) > raw_bytes or not inflater.eof:
+        raise CodecError("the frame does not end where it should")
+    if inflater.unused_data:
+        raise CodecError(f"{len(inflater.unused_data)} bytes follow the frame")
+    return raw
+
+
+def _inflate_zstd(data: bytes, raw_bytes: int) -> bytes:
+    import zstandard  # noqa: PLC0415 - see compress
+
+    try:
+        claimed = zstandard.frame_content_size(data)
+        if claimed != raw_bytes:
+            raise CodecError(f"the frame claims {claimed} bytes, the manifest says {raw_bytes}")
+        inflater = zstandard.ZstdDecompressor().decompressobj()
+        raw = inflater.decompress(data)
+    except zstandard.ZstdError as error:
+        raise CodecError(str(error)) from error
+    if not inflater.eof:
+        raise CodecError("the frame does not end where it should")
+    if inflater.unused_data:
+        raise CodecError(f"{len(inflater.unused_data)} bytes follow the frame")
+    return raw
+
+
+def inflate_prefix(data: bytes, codec: Codec, raw_bytes: int) -> bytes:
+    """Return as much of a damaged sealed segment as still inflates, at most `raw_bytes`."""
+    parts: list[bytes] = []
+    size = 0
+    step: Callable[[bytes], bytes]
+    if codec == "gz":
+        import zlib  # noqa: PLC0415 - see compress
+
+        inflater = zlib.decompressobj(wbits=_GZIP_WBITS)
+        failures: tuple[type[Exception], ...] = (zlib.error,)
+        step = inflater.decompress
+    else:
+        import zstandard  # noqa: PLC0415 - see compress
+
+        step = zstandard.ZstdDecompressor().decompressobj().decompress
+        failures = (zstandard.ZstdError, EOFError)
+    try:
+        for at in range(0, len(data), _STEP_BYTES):
+            parts.append(step(data[at : at + _STEP_BYTES]))
+            size += len(parts[-1])
+            if size >= raw_bytes:
+                break
+    except failures:
+        pass
+    return b"".join(parts)[:raw_bytes]

@@ -1,0 +1,188 @@
+"""What can go wrong with a ledger, as one tree.
+
+    LedgerError
+    ├── LedgerNotFoundError        there is no ledger at that path
+    ├── LedgerUnreadableError      it is there but may not be looked at
+    ├── LedgerFormatError          it is of a newer or a foreign format
+    ├── LedgerDamagedError         its bytes are not what was written
+    ├── LedgerBehindError          it is shorter or other than what the caller has already seen
+    ├── LedgerReadOnlyError        nothing may be appended at present
+    ├── LedgerWriteError           an append failed; `outcome` says what became of it
+    ├── LedgerForkedError          the object was made by another process
+    ├── LockTimeoutError           another writer kept the lock past the deadline
+    ├── UnknownEventError          an event type or version this program does not know
+    ├── RecordTooLargeError        one record would pass the limit
+    ├── InvalidPayloadError        a payload that JSON cannot hold unchanged (also a ValueError)
+    └── InvalidInstantError        text that is not an instant (also a ValueError)
+
+Facts are attributes; no caller needs to parse a message.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+WriteReason = Literal["disk_full", "file_too_large", "read_only", "io_error"]
+"""Why bytes could not be made durable."""
+
+WriteOutcome = Literal["not_written", "unknown"]
+"""What became of a group whose append failed: surely absent, or to be found out by a retry."""
+
+
+class LedgerError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class LedgerNotFoundError(LedgerError):
+    """There is no ledger at the path."""
+
+    def __init__(self, path: Path) -> None:
+        """Keep the path that was looked at."""
+        super().__init__(f"there is no ledger at {path}")
+        self.path = path
+
+
+class LedgerUnreadableError(LedgerError):
+    """The ledger is there but the system does not let this process look at it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        """Keep the path and the system's reason."""
+        super().__init__(f"the ledger at {path} cannot be read: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class LedgerFormatError(LedgerError):
+    """The ledger is of a format this program does not speak."""
+
+    def __init__(self, path: Path, *, found: str, supported: str) -> None:
+        """Keep what was found and what would have been understood."""
+        super().__init__(f"the ledger at {path} has format {found}; this program knows {supported}")
+        self.path = path
+        self.found = found
+        self.supported = supported
+
+
+class LedgerDamagedError(LedgerError):
+    """Bytes of the ledger are not what was written, and they are not a torn tail.
+
+    Attributes:
+        segment: file name, relative to the ledger directory.
+        seq: the record that should stand there, 0 where none applies.
+        offset: bytes from the start of the segment's raw content.
+        reason: one word of the rule that was broken, with details behind a colon.
+        remedy: what a person can do about it.
+    """
+
+    def __init__(self, *, segment: str, seq: int, offset: int, reason: str) -> None:
+        """Keep where the damage is and what it is."""
+        remedy = (
+            f"restore {segment} from a backup; its digests prove the copy. "
+            "Undamaged records stay readable and nothing has been changed."
+        )
+        super().__init__(
+            f"the ledger is damaged in {segment} at record {seq}, byte {offset}: {reason}. {remedy}"
+        )
+        self.segment = segment
+        self.seq = seq
+        self.offset = offset
+        self.reason = reason
+        self.remedy = remedy
+
+
+class LedgerBehindError(LedgerError):
+    """The ledger is shorter or other than the position the caller has already seen.
+
+    Attributes:
+        known_seq: the record the caller knows.
+        end_seq: the last record the ledger holds.
+        reason: "shorter" or "other".
+    """
+
+    def __init__(
+        self, *, known_seq: int, end_seq: int, reason: Literal["shorter", "other"]
+    ) -> None:
+        """Keep both ends."""
+        super().__init__(
+            f"the ledger is {reason} than what is known of it: record {known_seq} was seen, "
+            f"the ledger now ends at {end_seq}. It may have been restored from an older copy; "
+            "nothing is written until that is settled."
+        )
+        self.known_seq = known_seq
+        self.end_seq = end_seq
+        self.reason = reason
+
+
+class LedgerReadOnlyError(LedgerError):
+    """Nothing can be appended now; reading goes on."""
+
+    def __init__(self, reason: WriteReason) -> None:
+        """Keep the reason of the last failed attempt to become writable."""
+        super().__init__(f"the ledger is read-only at present ({reason})")
+        self.reason = reason
+
+
+class LedgerWriteError(LedgerError):
+    """An append could not be made durable.
+
+    Attributes:
+        outcome: "not_written": the events are surely not in the ledger. "unknown": they may be;
+            a retry with the same idempotency key finds out.
+        reason: what the system said.
+    """
+
+    def __init__(self, *, outcome: WriteOutcome, reason: WriteReason) -> None:
+        """Keep what became of the group and why."""
+        super().__init__(f"the append failed ({reason}); outcome: {outcome}")
+        self.outcome = outcome
+        self.reason = reason
+
+
+class LedgerForkedError(LedgerError):
+    """The object was made before a fork and would share its lock with the parent."""
+
+    def __init__(self) -> None:
+        """Say what to do instead."""
+        super().__init__("this ledger was opened by another process; open it again after a fork")
+
+
+class LockTimeoutError(LedgerError):
+    """Another writer kept the lock until the deadline."""
+
+    def __init__(self, timeout_s: float) -> None:
+        """Keep the time that was waited."""
+        super().__init__(f"the ledger was locked by another writer for {timeout_s:g} s")
+        self.timeout_s = timeout_s
+
+
+class UnknownEventError(LedgerError):
+    """A record holds an event type or version that this program does not know."""
+
+    def __init__(self, *, name: str, version: int, seq: int) -> None:
+        """Keep the event and its place."""
+        super().__init__(
+            f"record {seq} holds event {name} v{version}, which this program does not know; "
+            "a newer mnemolog wrote it"
+        )
+        self.name = name
+        self.version = version
+        self.seq = seq
+
+
+class RecordTooLargeError(LedgerError):
+    """One record would be longer than the format allows."""
+
+    def __init__(self, *, size: int, limit: int) -> None:
+        """Keep both numbers, in bytes."""
+        super().__init__(f"a record of {size} bytes passes the limit of {limit}")
+        self.size = size
+        self.limit = limit
+
+
+class InvalidPayloadError(LedgerError, ValueError):
+    """A payload would not come back from JSON as it was given."""
+
+
+class InvalidInstantError(LedgerError, ValueError):
+    """Text that is not an instant or a date."""

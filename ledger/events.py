@@ -1,0 +1,131 @@
+"""The events: what can have happened, as the payloads of records.
+
+A payload concerns exactly one subject and is the only place for personal content. Its first field
+is a random salt, so that the commitment in the header says nothing about an erased payload.
+Content events carry the whole resulting state: no event needs the payload of an earlier one.
+Released fields never change meaning; stored names and versions are in `record.py`'s table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+
+class Event(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
+    """Base of every payload.
+
+    Attributes:
+        salt: 32 hex characters, fresh for each event.
+    """
+
+    salt: str
+
+
+class WorkspaceCreated(Event, frozen=True, kw_only=True):
+    """A workspace began; the subject is its id."""
+
+    name: str
+
+
+class AgentRegistered(Event, frozen=True, kw_only=True):
+    """An agent was seen for the first time; the subject is its id, the actor of later events."""
+
+    name: str
+
+
+class MemoryState(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
+    """Everything a memory says, after the event.
+
+    Attributes:
+        content: the text.
+        layer: episodic, semantic, procedural or resource.
+        title, entity_type, entity_name: as given.
+        scope: a name inside the workspace.
+        tags: in the order given.
+        meta: any JSON object.
+        confidence, importance: 0 to 1.
+        source: the way in.
+        source_file, session_id: where it came from, as given.
+        event_at, valid_from, valid_until: dates as given.
+        expires_at: an instant in record form.
+        supersedes, superseded_by: ids of memories.
+    """
+
+    content: str
+    layer: str
+    title: str | None = None
+    entity_type: str | None = None
+    entity_name: str | None = None
+    scope: str = "global"
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+    confidence: float = 0.8
+    importance: float = 0.5
+    source: str = "api"
+    source_file: str | None = None
+    session_id: str | None = None
+    event_at: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    expires_at: str | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+
+
+class ContentEvent(Event, frozen=True, kw_only=True):
+    """Base of the events that carry a memory's whole resulting state.
+
+    Attributes:
+        memory: the state after the event.
+        request: SHA-256 hex of the canonical command, only with an idempotency key.
+    """
+
+    memory: MemoryState
+    request: str | None = None
+
+
+class MemoryAdded(ContentEvent, frozen=True, kw_only=True):
+    """A memory began."""
+
+
+class MemoryUpdated(ContentEvent, frozen=True, kw_only=True):
+    """A memory changed."""
+
+
+class MemoryRestored(ContentEvent, frozen=True, kw_only=True):
+    """A deleted memory came back."""
+
+
+class MemoryRelinked(Event, frozen=True, kw_only=True):
+    """A memory's place in its supersede chain changed; these are its links now."""
+
+    supersedes: str | None = None
+    superseded_by: str | None = None
+
+
+class MemoryDeleted(Event, frozen=True, kw_only=True):
+    """A memory was deleted.
+
+    Attributes:
+        reason: as given.
+        request: SHA-256 hex of the canonical command, only with an idempotency key.
+    """
+
+    reason: str | None = None
+    request: str | None = None

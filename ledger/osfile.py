@@ -1,0 +1,204 @@
+"""The operating system's file calls, in one object that tests can replace.
+
+Everything the ledger does to a disk goes through `OsFiles`: the first group of methods are single
+calls (what a recording or failing double overrides), the second group are built from them.
+Descriptors are close-on-exec, files 0600 and directories 0700 from the moment of creation.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from ledger.errors import WriteReason
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+_REASONS: dict[int | None, WriteReason] = {
+    errno.ENOSPC: "disk_full",
+    errno.EDQUOT: "disk_full",
+    errno.EFBIG: "file_too_large",
+    errno.EROFS: "read_only",
+    errno.EACCES: "read_only",
+    errno.EPERM: "read_only",
+}
+
+
+def write_reason(error: OSError) -> WriteReason:
+    """Return why a write failed, as one of four stable words."""
+    return _REASONS.get(error.errno, "io_error")
+
+
+class OsFiles:
+    """The real file system. Every method may raise OSError."""
+
+    def open_read(self, path: Path) -> int:
+        """Open an existing file for reading."""
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def open_write(self, path: Path) -> int:
+        """Open an existing file for reading and writing."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def create(self, path: Path) -> int:
+        """Create or empty a file for reading and writing, mode 0600."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        return os.open(path, flags, FILE_MODE)
+
+    def open_lock(self, path: Path) -> int:
+        """Open a lock file, creating it with mode 0600.
+
+        Read-only, so that a lock file that carries the read-only mark can still be locked.
+        """
+        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+
+    def open_directory(self, path: Path) -> int:
+        """Open a directory, for `sync_directory` after a change in it."""
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor."""
+        os.close(fd)
+
+    def make_directory(self, path: Path) -> None:
+        """Create one directory, mode 0700."""
+        path.mkdir(DIRECTORY_MODE)
+
+    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        """Write at an offset; return how many bytes were taken, which may be fewer than given."""
+        return os.pwrite(fd, data, offset)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut a file to `size` bytes."""
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        """Make a file's bytes and size durable."""
+        if sys.platform == "darwin":  # pragma: no cover - another platform's call
+            # fsync there stops at the drive's own cache.
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        else:
+            os.fdatasync(fd)
+
+    def sync_directory(self, fd: int) -> None:
+        """Make the names in a directory durable."""
+        os.fsync(fd)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename over whatever the target names."""
+        os.rename(source, target)  # noqa: PTH104 - one call, one test double
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name."""
+        os.unlink(path)  # noqa: PTH108 - one call, one test double
+
+    def change_mode(self, fd: int, mode: int) -> None:
+        """Set the permission bits of an open file."""
+        os.fchmod(fd, mode)
+
+    def flock(self, fd: int, operation: int) -> None:
+        """Apply or remove an advisory lock on an open file."""
+        fcntl.flock(fd, operation)
+
+    def write_all(self, fd: int, data: bytes, offset: int) -> None:
+        """Write every byte at an offset, however many calls it takes."""
+        done = self.write(fd, data, offset)
+        if done == len(data):
+            return
+        view = memoryview(data)
+        while done < len(data):
+            taken = self.write(fd, view[done:], offset + done)
+            if taken == 0:
+                raise OSError(errno.EIO, "the system takes no more bytes")
+            done += taken
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """Create or replace a file with `data` and sync it; its name is not yet durable."""
+        fd = self.create(path)
+        try:
+            self.write_all(fd, data, 0)
+            self.sync(fd)
+        finally:
+            self.close(fd)
+
+    def replace_file(self, path: Path, data: bytes) -> None:
+        """Put `data` at `path` so that a crash leaves the old file or the new one, whole.
+
+        The temporary name is the path's own with `.tmp`; it is removed if the call fails.
+        """
+        temporary = temporary_path(path)
+        try:
+            self.write_file(temporary, data)
+            self.rename_file(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                self.unlink(temporary)
+            raise
+
+    def rename_file(self, source: Path, target: Path) -> None:
+        """Rename and make the new name durable."""
+        # Opened before the change, so that an error on the way to the disk is seen by this one.
+        directory = self.open_directory(target.parent)
+        try:
+            self.rename(source, target)
+            self.sync_directory(directory)
+        finally:
+            self.close(directory)
+
+    def remove_file(self, path: Path) -> None:
+        """Remove a name, if it is there, and make that durable."""
+        directory = self.open_directory(path.parent)
+        try:
+            with suppress(FileNotFoundError):
+                self.unlink(path)
+            self.sync_directory(directory)
+        finally:
+            self.close(directory)
+
+    def ensure_directory(self, path: Path) -> None:
+        """Create a directory and its missing parents, each durable in its own parent."""
+        if path.is_dir():
+            return
+        self.ensure_directory(path.parent)
+        parent = self.open_directory(path.parent)
+        try:
+            with suppress(FileExistsError):
+                self.make_directory(path)
+            self.sync_directory(parent)
+        finally:
+            self.close(parent)
+
+
+def temporary_path(path: Path) -> Path:
+    """Return the name under which a file is made before it gets its own."""
+    return path.with_name(path.name + ".tmp")
+
+
+def read_exactly(fd: int, size: int, offset: int) -> bytes:
+    """Return up to `size` bytes from `offset`; fewer only where the file ends."""
+    data = os.pread(fd, size, offset)
+    if len(data) == size or not data:
+        return data
+    parts = [data]
+    done = len(data)
+    while done < size:
+        more = os.pread(fd, size - done, offset + done)
+        if not more:
+            break
+        parts.append(more)
+        done += len(more)
+    return b"".join(parts)
+
+
+def read_file(path: Path) -> bytes:
+    """Return a whole file."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_exactly(fd, os.fstat(fd).st_size, 0)
+    finally:
+        os.close(fd)
