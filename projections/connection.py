@@ -1,0 +1,175 @@
+"""The one place that opens SQLite.
+
+Every connection has the same pragmas. A database file is created by us, empty and with mode 0600,
+before SQLite sees it; from then on only SQLite opens it: closing any other descriptor of a live
+database drops the process's POSIX locks (https://sqlite.org/howtocorrupt.html, section 2.2).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+BUSY_TIMEOUT_MS = 30_000
+"""Only checkpoints and the swap of generations ever contend: writers hold the ledger's lock."""
+
+CACHE_KIB_SERVING = 16_384
+CACHE_KIB_BUILDING = 262_144
+MMAP_BYTES_MAX = 1 << 30
+WAL_BYTES_KEPT = 4 << 20
+STATEMENTS_CACHED = 128
+
+DAMAGE_ERRORS = (apsw.CorruptError, apsw.NotADBError)
+"""What SQLite raises on a damaged file; FTS5 reports its own damage through the first."""
+
+
+STORAGE_ERRORS = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
+"""What SQLite raises when the disk is full or will not be written to."""
+
+StatementError = apsw.SQLError
+"""A statement that SQLite could not even prepare: in a sound generation, a bug."""
+
+Interrupted = apsw.InterruptError
+"""Raised by a statement that `Connection.interrupt` stopped."""
+
+
+class Connection:
+    """One SQLite connection: execute, fetch, transaction."""
+
+    def __init__(self, path: Path, *, building: bool = False) -> None:
+        """Open an existing database.
+
+        Args:
+            path: the database file; it must exist.
+            building: journal and syncs off, for a file that nobody else can see yet.
+
+        """
+        self._raw = apsw.Connection(
+            str(path),
+            flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW,
+            statementcachesize=STATEMENTS_CACHED,
+        )
+        self._raw.set_busy_timeout(BUSY_TIMEOUT_MS)
+        # Erased rows must not linger in free pages, so this is on before the first page is written.
+        self.execute("PRAGMA secure_delete=ON")
+        self.execute("PRAGMA temp_store=MEMORY")
+        self.execute("PRAGMA trusted_schema=OFF")
+        if building:
+            self.execute("PRAGMA journal_mode=OFF")
+            self.execute("PRAGMA synchronous=OFF")
+            self.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self.execute(f"PRAGMA cache_size=-{CACHE_KIB_BUILDING}")
+        else:
+            self.execute("PRAGMA journal_mode=WAL")
+            # A commit does not sync: the ledger is the durable copy. Checkpoints do sync, and they
+            # run in the background, not inside somebody's commit.
+            self.execute("PRAGMA synchronous=NORMAL")
+            self.execute("PRAGMA wal_autocheckpoint=0")
+            self.execute(f"PRAGMA journal_size_limit={WAL_BYTES_KEPT}")
+            self.execute(f"PRAGMA cache_size=-{CACHE_KIB_SERVING}")
+            self.execute(f"PRAGMA mmap_size={MMAP_BYTES_MAX}")
+
+    def execute(self, sql: str, params: Sequence[Any] = ()) -> apsw.Cursor:
+        """Run one statement; iterate the result for its rows."""
+        return self._raw.execute(sql, params)
+
+    def executemany(self, sql: str, rows: Iterator[Sequence[Any]]) -> None:
+        """Run one statement for each row of parameters."""
+        self._raw.executemany(sql, rows)
+
+    def one(self, sql: str, params: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Return the first row, or None."""
+        row: tuple[Any, ...]
+        for row in self._raw.execute(sql, params):
+            return row
+        return None
+
+    def value(self, sql: str, params: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - a SQLite value
+        """Return the first column of the first row, or None."""
+        row = self.one(sql, params)
+        return None if row is None else row[0]
+
+    def integer(self, sql: str, params: Sequence[Any] = ()) -> int | None:
+        """Return the first column of the first row, an integer, or None."""
+        value = self.value(sql, params)
+        assert value is None or isinstance(value, int)
+        return value
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[None]:
+        """Run a block in one transaction; any exception rolls it back."""
+        self._raw.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            yield
+            self._raw.execute("COMMIT")
+        except BaseException:
+            if not self._raw.get_autocommit():
+                self._raw.execute("ROLLBACK")
+            raise
+
+    def interrupt(self) -> None:
+        """Make a statement that runs on another thread fail with `Interrupted`."""
+        self._raw.interrupt()
+
+    def checkpoint_wal(self) -> None:
+        """Copy the write-ahead log into the database as far as readers allow, waiting for nobody.
+
+        Once all of it is copied and no reader looks at it, the next write starts it anew.
+        """
+        self._raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def close(self) -> None:
+        """Close; a second call does nothing."""
+        self._raw.close()
+
+
+class ConnectionPool:
+    """Read connections, last returned first used, so that one busy caller keeps one warm cache."""
+
+    def __init__(self, path: Path) -> None:
+        """Remember the database; connections are opened when first needed."""
+        self._path = path
+        self._free: list[Connection] = []
+        self._mutex = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def borrow(self) -> Iterator[Connection]:
+        """Lend a connection to the calling thread."""
+        with self._mutex:
+            connection = self._free.pop() if self._free else None
+        if connection is None:
+            connection = Connection(self._path)
+        try:
+            yield connection
+        finally:
+            with self._mutex:
+                keep = not self._closed
+                if keep:
+                    self._free.append(connection)
+            if not keep:
+                connection.close()
+
+    def close(self) -> None:
+        """Close the free connections now and the lent ones when they come back."""
+        with self._mutex:
+            self._closed = True
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+
+def create_database(path: Path) -> None:
+    """Make an empty database file that only its owner may read.
+
+    Raises:
+        FileExistsError: the file is there already.
+
+    """
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))

@@ -1,0 +1,228 @@
+"""Generations: whole copies of the projections, of which `CURRENT` names the one in use.
+
+    <home>/projections/CURRENT                  one line: the name of a generation
+    <home>/projections/REBUILD                  flock'd by whoever rebuilds because it must
+    <home>/projections/g000007-k3v9q2xm/memory.db
+    <home>/projections/g000007-k3v9q2xm/IN_USE  flock'd, shared, by every process that has it open
+
+A rebuild fills a new generation while the old one serves and then replaces `CURRENT`; names are never
+used again, so a write-ahead log can never meet another database. A generation that `CURRENT` does not
+name is removed when nobody holds `IN_USE`. All of it may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ledger import OsFiles, RandomIds, Writer
+from projections.checkpoint import read_checkpoint, write_checkpoint
+from projections.connection import Connection, ConnectionPool, create_database
+from projections.errors import ProjectionMissingError
+from projections.projector import Projector
+from projections.schema import check_versions
+
+_NAME = re.compile(r"g(\d{6})-[a-z2-7]{16}")
+_DATABASE = "memory.db"
+
+Stamp = tuple[int, int] | None
+"""What changes when `CURRENT` is replaced: its inode and modification time."""
+
+
+class Generation:
+    """One generation, open: a connection that writes, a pool that reads, a projector."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open a generation and hold it in use.
+
+        Raises:
+            FileNotFoundError: it was removed meanwhile.
+            ProgramOutdatedError, ProjectionOutdatedError: another version of the program wrote it.
+
+        """
+        self.name = folder.name
+        self._wal = folder / f"{_DATABASE}-wal"
+        self._in_use = os.open(folder / "IN_USE", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self.stopped_uncleanly = self._hold()
+            self.writer = Connection(folder / _DATABASE)
+            check_versions(self.writer, self.name)
+        except BaseException:
+            os.close(self._in_use)
+            raise
+        self.gaps = tuple(detail for (detail,) in self.writer.execute("SELECT detail FROM gaps"))
+        self.readers = ConnectionPool(folder / _DATABASE)
+        self.projector = Projector(self.writer)
+
+    def catch_up(self, writer: Writer) -> None:
+        """Apply what the ledger holds beyond the checkpoint; call it in a write transaction.
+
+        Raises:
+            LedgerDamagedError, LedgerBehindError: see `Writer.catch_up`.
+
+        """
+        known = read_checkpoint(self.writer)
+        for record in writer.catch_up(known):
+            self.projector.apply(record)
+        if writer.end != known:
+            self.projector.flush_indexes()
+            write_checkpoint(self.writer, writer.end)
+
+    def wal_bytes(self) -> int:
+        """Return the size of the write-ahead log."""
+        try:
+            return os.stat(self._wal).st_size
+        except FileNotFoundError:
+            return 0
+
+    def close(self) -> None:
+        """Close the connections and let go of the generation."""
+        self.readers.close()
+        self.writer.close()
+        os.close(self._in_use)
+
+    def _hold(self) -> bool:
+        """Take the shared lock; say whether the last process to use this generation was cut off.
+
+        The last clean close removes the write-ahead log. A log that is there while nobody has the
+        generation open was left by a crash.
+        """
+        try:
+            fcntl.flock(self._in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            alone = False
+        else:
+            alone = True
+        left_over = alone and self._wal.exists()
+        fcntl.flock(self._in_use, fcntl.LOCK_SH)
+        return left_over
+
+
+class Generations:
+    """The folder of generations."""
+
+    def __init__(self, root: Path, files: OsFiles) -> None:
+        """Bind to a folder; it is created when something must be written into it."""
+        self._root = root
+        self._files = files
+        self._ids = RandomIds()
+
+    def stamp(self) -> Stamp:
+        """Identify the present content of `CURRENT` at the price of one `stat`."""
+        try:
+            status = os.stat(self._root / "CURRENT")
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def open_current(self) -> Generation:
+        """Open the generation in use.
+
+        Raises:
+            ProjectionMissingError: there is none, or what `CURRENT` names is gone.
+            ProgramOutdatedError, ProjectionOutdatedError: see `Generation`.
+
+        """
+        while True:
+            name = self.current()
+            if name is None:
+                raise ProjectionMissingError("no projection is in use")
+            try:
+                generation = Generation(self._root / name)
+            except OSError as error:
+                if name != self.current():
+                    continue  # swapped and removed between the two reads
+                raise ProjectionMissingError(f"projection {name} cannot be opened") from error
+            if name == self.current():
+                return generation
+            generation.close()
+
+    def current(self) -> str | None:
+        """Return the name of the generation in use; None when there is none."""
+        try:
+            name = (self._root / "CURRENT").read_text().removesuffix("\n")
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+        return name if _NAME.fullmatch(name) and (self._root / name / _DATABASE).exists() else None
+
+    @contextmanager
+    def new(self) -> Iterator[Path]:
+        """Make a generation for the block to fill; yields the path of its empty database.
+
+        It is held in use for the block, and removed after it unless `publish` made it current.
+        """
+        self._files.ensure_directory(self._root)
+        numbers = [int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self._root)) if match]
+        folder = self._root / f"g{max(numbers, default=0) + 1:06}-{self._ids.new_id()}"
+        self._files.ensure_directory(folder)
+        with _exclusively(folder / "IN_USE"):
+            create_database(folder / _DATABASE)
+            try:
+                yield folder / _DATABASE
+            finally:
+                if folder.name != self.current():
+                    shutil.rmtree(folder)
+
+    def publish(self, database: Path) -> None:
+        """Put a finished, closed database into use; the previous generation is let go.
+
+        Everything reaches the disk before `CURRENT` names it.
+        """
+        connection = Connection(database)  # leaves the file in WAL mode
+        connection.close()
+        # No connection of any process is open on this file, so opening it here is harmless.
+        descriptor = self._files.open_write(database)
+        try:
+            self._files.sync(descriptor)
+        finally:
+            self._files.close(descriptor)
+        folder = self._files.open_directory(database.parent)
+        try:
+            self._files.sync_directory(folder)
+        finally:
+            self._files.close(folder)
+        self._files.replace_file(self._root / "CURRENT", f"{database.parent.name}\n".encode())
+
+    def collect(self) -> list[str]:
+        """Remove every generation that is neither in use nor current; return their names."""
+        removed = []
+        current = self.current()
+        for name in sorted(os.listdir(self._root)):
+            if name == current or not _NAME.fullmatch(name):
+                continue
+            with _exclusively(self._root / name / "IN_USE") as alone:
+                if alone and name != self.current():
+                    shutil.rmtree(self._root / name)
+                    removed.append(name)
+        return removed
+
+    @contextmanager
+    def rebuild_lock(self) -> Iterator[None]:
+        """Let one process at a time rebuild; the others wait and then find it done."""
+        self._files.ensure_directory(self._root)
+        descriptor = os.open(self._root / "REBUILD", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _exclusively(path: Path) -> Iterator[bool]:
+    """Try to hold a lock file alone for the block; yields whether it is held."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)

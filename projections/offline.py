@@ -1,0 +1,361 @@
+"""rebuild, verify, replay and digest: the commands that need the ledger and no server.
+
+`mnemolog` and `tools/replay.py` are two doors to them. Each prints its result to standard output,
+draws progress on standard error when that is a terminal, and returns the exit status: 0 done or
+clean, 1 damage, 2 could not look or could not do it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ledger import (
+    Ledger,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerNotFoundError,
+    LedgerUnreadableError,
+    Position,
+    VerifyReport,
+    format_us,
+    parse_span,
+    verify,
+)
+from projections.checkpoint import read_checkpoint
+from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection, create_database
+from projections.digest import StateDigest, state_digest
+from projections.errors import ProgramOutdatedError, ProjectionError
+from projections.generation import Generation, Generations
+from projections.integrity import find_damage
+from projections.queries import workspace_rid
+from projections.rebuild import Progress, rebuild, replay
+from projections.search import Filters, search_text
+from projections.text import parse_query
+
+DONE, DAMAGE, FAILED = 0, 1, 2
+"""Exit statuses."""
+
+LOCK_TIMEOUT_S = 60.0
+_SHOWN = 10
+
+OpenLedger = Callable[[], Ledger]
+"""Opens the ledger of the home that the door was given; raises LedgerNotFoundError if it has none."""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the four commands to a door's parser."""
+    rebuilding = commands.add_parser(
+        "rebuild",
+        help="build the projections anew from the ledger and swap them in",
+        description="Reads every event into a new generation while the old one serves, then swaps. "
+        "Prints the state digests before and after: they are equal unless the old one was damaged.",
+    )
+    rebuilding.set_defaults(command=_rebuild)
+    verifying = commands.add_parser(
+        "verify",
+        help="check every byte of the ledger, and the projections",
+        description="Exit status 0: clean; 1: damage, or bytes at the end that no append finished; "
+        "2: could not look. Changes nothing.",
+    )
+    verifying.add_argument(
+        "--digest",
+        action="store_true",
+        help="also replay the ledger from zero and compare the state digests",
+    )
+    verifying.add_argument("--json", action="store_true", help="print the report as JSON")
+    verifying.set_defaults(command=_verify)
+    replaying = commands.add_parser(
+        "replay",
+        help="look at the store as it was at a moment",
+        description="Fills a scratch database with the events up to a ledger position or a time.",
+    )
+    replaying.add_argument(
+        "--until",
+        metavar="SEQ|TIME",
+        help="ledger position, or ISO 8601 date or time in UTC (default: the end)",
+    )
+    replaying.add_argument("--into", metavar="FILE", type=Path, help="keep the database here")
+    replaying.add_argument("--query", metavar="TEXT", help="search the store as it was then")
+    replaying.add_argument("--workspace", default="default", help="workspace to search")
+    replaying.set_defaults(command=_replay)
+    digesting = commands.add_parser(
+        "digest",
+        help="print the state digests: the same text for the same state",
+        description="One line for the ledger's position and one for each projection.",
+    )
+    digesting.set_defaults(command=_digest)
+
+
+def run(arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
+    """Run the command that was parsed; return the exit status."""
+    try:
+        return int(arguments.command(arguments, open_ledger, projections))
+    except (LedgerNotFoundError, LedgerUnreadableError) as error:
+        return _fail(error)
+    except LedgerDamagedError as error:
+        print(f"mnemolog: {error}", file=sys.stderr)
+        return DAMAGE
+    except (LedgerError, ProjectionError, *STORAGE_ERRORS, OSError, ValueError) as error:
+        return _fail(error)
+
+
+def _fail(error: Exception) -> int:
+    print(f"mnemolog: {error}", file=sys.stderr)
+    return FAILED
+
+
+def _rebuild(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
+    ledger = open_ledger()
+    generations = Generations(projections, ledger.files)
+    with _current(generations) as old:
+        before = None if old is None else _digest_if_sound(ledger, old)
+        started = time.monotonic()
+        with progress_bar() as progress:
+            report = rebuild(
+                ledger,
+                generations,
+                lock_timeout_s=LOCK_TIMEOUT_S,
+                known=None if before is None or old is None else read_checkpoint(old.writer),
+                progress=progress,
+            )
+        seconds = time.monotonic() - started
+    generations.collect()
+    with _current(generations) as new:
+        assert new is not None
+        after = _digest_of(new)
+    print(f"rebuilt {report.events} events in {seconds:.1f} s into {report.generation}")
+    print(after.text(), end="")
+    if before is None:
+        print("before: no sound projection to compare with")
+    elif before == after:
+        print("before: the same digests")
+    elif before.seq != after.seq:
+        print(f"before: at position {before.seq}; events were appended meanwhile")
+    else:
+        print("before: OTHER digests at the same position; the old projection was wrong")
+    return DONE
+
+
+def _verify(arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
+    ledger = open_ledger()
+    generations = Generations(projections, ledger.files)
+    checkpoint, damage = None, None
+    with _current(generations) as generation:
+        if generation is not None:
+            checkpoint = _checkpoint_if_readable(generation)
+            with generation.readers.borrow() as connection, connection.transaction(write=False):
+                damage = find_damage(connection)
+    report = verify(ledger.layout.root, checkpoint)
+    if damage is None and generation is not None and report.ok and arguments.digest:
+        damage = _compare_with_replay(ledger, generations)
+    if arguments.json:
+        print(msgspec.json.encode({"ledger": report, "projections": damage}).decode())
+    else:
+        _print_report(report, damage, has_projection=generation is not None)
+    return DONE if report.ok and damage is None else DAMAGE
+
+
+def _print_report(report: VerifyReport, damage: str | None, *, has_projection: bool) -> None:
+    for problem in report.problems:
+        place = f"{problem.segment} seq {problem.seq} offset {problem.offset}"
+        print(f"ledger: {problem.kind} in {place}: {problem.detail}")
+    for note in report.notes:
+        print(f"ledger: note: {note}")
+    state = "clean" if report.ok else f"{len(report.problems)} problems"
+    print(f"ledger: {state}; {report.events} events in {report.segments} segments")
+    if damage is not None:
+        print(f"projections: damaged: {damage}; `mnemolog rebuild` mends them from the ledger")
+    else:
+        print("projections: clean" if has_projection else "projections: none yet")
+
+
+def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None:
+    """Return how the projections differ from a replay from zero to the same position."""
+    with _current(generations) as generation:
+        assert generation is not None
+        live = _digest_of(generation)
+    until = ledger.position_at(seq=live.seq)
+    with _scratch(None) as database:
+        with progress_bar() as progress:
+            replay(ledger, database, until, progress)
+        replayed = _digest_of_file(database)
+    names = [
+        name for name in live.projections if live.projections[name] != replayed.projections[name]
+    ]
+    return f"{', '.join(names)} differ from a replay of the ledger" if names else None
+
+
+def _replay(arguments: argparse.Namespace, open_ledger: OpenLedger, _: Path) -> int:
+    ledger = open_ledger()
+    until = _moment(ledger, arguments.until)
+    with _scratch(arguments.into) as database:
+        with progress_bar() as progress:
+            replay(ledger, database, until, progress)
+        when = f" of {format_us(until.t_us)}" if until.seq else ""
+        print(f"the store as it was at position {until.seq}{when}")
+        print(_digest_of_file(database).text(), end="")
+        connection = Connection(database)
+        try:
+            _print_past(connection, until, arguments)
+        finally:
+            connection.close()
+        if arguments.into is not None:
+            print(f"database: {arguments.into}")
+    return DONE
+
+
+def _print_past(connection: Connection, until: Position, arguments: argparse.Namespace) -> None:
+    if arguments.query is None:
+        count = connection.value("SELECT count(*) FROM memories")
+        print(f"memories: {count}")
+        return
+    filters = Filters(workspace=workspace_rid(connection, arguments.workspace), now_us=until.t_us)
+    page = search_text(connection, parse_query(arguments.query), filters, limit=_SHOWN, offset=0)
+    print(f"found: {len(page.hits)}{' or more' if page.has_more else ''}")
+    for hit in page.hits:
+        line = " ".join(hit.memory.content.split())
+        print(f"{hit.memory.id}  {hit.score:.3f}  {line[:100]}")
+
+
+def _digest(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
+    ledger = open_ledger()
+    generations = Generations(projections, ledger.files)
+    with _current(generations) as generation:
+        if generation is not None:
+            _bring_up_to_date(ledger, generation)
+            print(_digest_of(generation).text(), end="")
+            return DONE
+    with progress_bar() as progress:
+        rebuild(
+            ledger, generations, lock_timeout_s=LOCK_TIMEOUT_S, known=None, progress=progress
+        )
+    with _current(generations) as generation:
+        assert generation is not None
+        print(_digest_of(generation).text(), end="")
+    return DONE
+
+
+def _moment(ledger: Ledger, text: str | None) -> Position:
+    if text is None:
+        return ledger.position_at()
+    if text.isdecimal():
+        return ledger.position_at(seq=int(text))
+    return ledger.position_at(t_us=parse_span(text)[1] - 1)
+
+
+@contextmanager
+def _current(generations: Generations) -> Iterator[Generation | None]:
+    """Open the generation in use, or None if there is none that this program can use.
+
+    Raises:
+        ProgramOutdatedError: a newer program wrote it.
+
+    """
+    try:
+        generation = generations.open_current()
+    except ProgramOutdatedError:
+        raise
+    except (ProjectionError, *DAMAGE_ERRORS):
+        yield None
+        return
+    try:
+        yield generation
+    finally:
+        generation.close()
+
+
+def _bring_up_to_date(ledger: Ledger, generation: Generation) -> None:
+    with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.writer.transaction(write=True):
+        generation.catch_up(writer)
+
+
+def _digest_if_sound(ledger: Ledger, generation: Generation) -> StateDigest | None:
+    try:
+        _bring_up_to_date(ledger, generation)
+        return _digest_of(generation)
+    except DAMAGE_ERRORS:
+        return None
+
+
+def _checkpoint_if_readable(generation: Generation) -> Position | None:
+    try:
+        return read_checkpoint(generation.writer)
+    except DAMAGE_ERRORS:
+        return None
+
+
+def _digest_of(generation: Generation) -> StateDigest:
+    with generation.readers.borrow() as connection, connection.transaction(write=False):
+        return state_digest(connection)
+
+
+def _digest_of_file(database: Path) -> StateDigest:
+    connection = Connection(database)
+    try:
+        with connection.transaction(write=False):
+            return state_digest(connection)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _scratch(path: Path | None) -> Iterator[Path]:
+    """Make an empty database, at a path or in a folder that goes away after the block."""
+    if path is not None:
+        create_database(path)
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="mnemolog-") as folder:
+        database = Path(folder) / "past.db"
+        create_database(database)
+        yield database
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Draw progress on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _phase, _done, _total: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only people pay for the drawing
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import (
+        Progress as Bar,
+    )
+
+    columns = (
+        TextColumn("{task.description:<10}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def progress(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase, total=total, rate="")
+            speed = bar.tasks[tasks[phase]].speed
+            bar.update(
+                tasks[phase],
+                completed=done,
+                total=max(done, total),
+                rate="" if speed is None else f"{speed:,.0f}/s",
+            )
+
+        yield progress

@@ -1,0 +1,362 @@
+"""What an event does to the tables.
+
+`apply` has no clock, no randomness and no model: everything it needs is in the event or in rows that
+earlier events made. So a rebuild from zero ends in the very rows that live writing left. Search
+indexes are fed afterwards, by `flush_indexes` while live and by `index_everything` in a rebuild: both
+write what the memories table says, so the order of edits leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from ledger import (
+    AgentRegistered,
+    Header,
+    MemoryAdded,
+    MemoryDeleted,
+    MemoryRelinked,
+    MemoryRestored,
+    MemoryState,
+    MemoryUpdated,
+    Record,
+    WorkspaceCreated,
+    parse_span,
+    parse_us,
+)
+from projections.connection import Connection
+from projections.substring import forget_trigrams, mark_trigrams
+from projections.text import terms
+
+STATE_FIELDS = MemoryState.__struct_fields__
+"""The fields of a memory as events carry them; the columns of the same names hold them."""
+
+_JSON_INDEXES = tuple(STATE_FIELDS.index(name) for name in ("tags", "meta"))
+_STATE_COLUMNS = ", ".join(STATE_FIELDS)
+_DERIVED_COLUMNS = (
+    "rid, id, workspace, agent, created_us, updated_us, version, last_seq, "
+    "happened_from, happened_to, true_from, true_until, expires_us"
+)
+_COLUMN_COUNT = len(STATE_FIELDS) + len(_DERIVED_COLUMNS.split(","))
+_INSERT_MEMORY = (
+    f"INSERT INTO memories({_DERIVED_COLUMNS}, {_STATE_COLUMNS}) "
+    f"VALUES({', '.join('?' * _COLUMN_COUNT)})"
+)
+_SELECT_STATE = f"SELECT {_STATE_COLUMNS} FROM memories WHERE rid = ?"
+
+_encode = msgspec.json.Encoder().encode
+_decode_state = msgspec.json.Decoder(MemoryState).decode
+_decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_meta = msgspec.json.Decoder(dict[str, Any]).decode
+_state_fields = attrgetter(*STATE_FIELDS)
+
+ACTIVE, SUPERSEDED, DELETED = "active", "superseded", "deleted"
+"""Statuses of a version."""
+
+
+class Projector:
+    """Applies records, in ledger order, inside the caller's transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Bind to the connection whose tables are filled."""
+        self._connection = connection
+        self._changed: dict[int, None] = {}
+        self._workspaces: dict[str, int] = {}
+        self._agents: dict[str, int] = {}
+
+    def apply(self, record: Record) -> None:
+        """Apply one record to the tables; the search indexes follow in `flush_indexes`."""
+        header, payload = record.header, record.payload
+        seq, t_us = header.seq, parse_us(header.t)
+        match payload:
+            case MemoryAdded(memory=state):
+                subject = self._add(seq, t_us, header, state)
+            case MemoryUpdated(memory=state):
+                subject = self._update(seq, t_us, header.sub, state)
+            case MemoryRelinked():
+                subject = self._relink(seq, t_us, header.sub, payload)
+            case MemoryDeleted():
+                subject = self._delete(seq, header.sub)
+            case MemoryRestored(memory=state):
+                subject = self._restore(seq, t_us, header, state)
+            case WorkspaceCreated():
+                subject = seq
+                self._connection.execute(
+                    "INSERT INTO workspaces VALUES(?, ?, ?)", (seq, header.sub, payload.name)
+                )
+            case AgentRegistered():
+                subject = seq
+                self._connection.execute(
+                    "INSERT INTO agents VALUES(?, ?, ?)", (seq, header.sub, payload.name)
+                )
+            case _:
+                # The payload was redacted; the event keeps its place in the history.
+                assert payload is None, "the projector knows every event of the ledger's table"
+                subject = self._find(header.sub) or seq
+        self._connection.execute(
+            "INSERT INTO events VALUES(?, ?, ?, ?, ?, ?, ?)",
+            (
+                seq,
+                header.batch,
+                header.type,
+                subject,
+                self._agent(header.act),
+                t_us,
+                header.undo or None,
+            ),
+        )
+        if header.ik and seq == header.batch:
+            self._connection.execute(
+                "INSERT INTO idempotency VALUES(?, ?, ?)",
+                (header.ik, seq, getattr(payload, "request", None)),
+            )
+
+    def flush_indexes(self) -> None:
+        """Bring the text index, and the list of what the substring index lacks, up to the tables."""
+        for rid in self._changed:
+            row = self._connection.one(
+                "SELECT title, content, entity_name FROM memories WHERE rid = ?", (rid,)
+            )
+            if row is None:
+                self._connection.execute("DELETE FROM memories_fts WHERE rowid = ?", (rid,))
+                forget_trigrams(self._connection, rid)
+            else:
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO memories_fts(rowid, title, content, entity) "
+                    "VALUES(?, ?, ?, ?)",
+                    (rid, *_terms_of(*row)),
+                )
+                mark_trigrams(self._connection, rid)
+        self._changed.clear()
+
+    def forget_changes(self) -> None:
+        """Drop what a rolled-back transaction had changed."""
+        self._changed.clear()
+        self._workspaces.clear()
+        self._agents.clear()
+
+    def _add(self, seq: int, t_us: int, header: Header, state: MemoryState) -> int:
+        workspace, agent = self._workspace(header.ws), self._agent(header.act)
+        self._insert((seq, header.sub, workspace, agent, t_us, t_us), seq, state)
+        return seq
+
+    def _insert(
+        self, identity: tuple[int, str, int, int, int, int], seq: int, state: MemoryState
+    ) -> None:
+        rid, _, _, _, created_us, _ = identity
+        self._connection.execute(
+            _INSERT_MEMORY,
+            (*identity, seq, seq, *self._times(created_us, state), *_state_values(state)),
+        )
+        self._changed[rid] = None
+
+    def _update(self, seq: int, t_us: int, memory_id: str, state: MemoryState) -> int:
+        rid = self._close_version(memory_id, seq)
+        created_us = self._connection.value("SELECT created_us FROM memories WHERE rid = ?", (rid,))
+        if created_us is None:  # only after damage: the event that added it is gone
+            return rid
+        columns = (
+            "updated_us, version, last_seq, happened_from, happened_to, true_from, true_until, "
+            f"expires_us, {_STATE_COLUMNS}"
+        )
+        self._connection.execute(
+            f"UPDATE memories SET ({columns}) = ({', '.join('?' * len(columns.split(',')))}) "
+            "WHERE rid = ?",
+            (t_us, seq, seq, *self._times(created_us, state), *_state_values(state), rid),
+        )
+        self._changed[rid] = None
+        return rid
+
+    def _relink(self, seq: int, t_us: int, memory_id: str, links: MemoryRelinked) -> int:
+        rid = self._close_version(memory_id, seq)
+        row = self._connection.one(_SELECT_STATE, (rid,))
+        if row is None:
+            return rid
+        before = state_from_columns(row)
+        state = msgspec.structs.replace(
+            before, supersedes=links.supersedes, superseded_by=links.superseded_by
+        )
+        created_us = self._connection.value("SELECT created_us FROM memories WHERE rid = ?", (rid,))
+        _, _, true_from, true_until, _ = self._times(created_us, state)
+        self._connection.execute(
+            "UPDATE memories SET (last_seq, supersedes, superseded_by, true_from, true_until) "
+            "= (?, ?, ?, ?, ?) WHERE rid = ?",
+            (seq, links.supersedes, links.superseded_by, true_from, true_until, rid),
+        )
+        # A neighbour's id in a link is no change of the memory; becoming superseded or active is.
+        if (before.superseded_by is None) != (links.superseded_by is None):
+            self._connection.execute(
+                "UPDATE memories SET (version, updated_us) = (?, ?) WHERE rid = ?", (seq, t_us, rid)
+            )
+        return rid
+
+    def _delete(self, seq: int, memory_id: str) -> int:
+        rid = self._close_version(memory_id, seq)
+        workspace = self._connection.value("SELECT workspace FROM memories WHERE rid = ?", (rid,))
+        if workspace is None:
+            return rid
+        self._connection.execute("DELETE FROM memories WHERE rid = ?", (rid,))
+        self._connection.execute(
+            "INSERT INTO tombstones VALUES(?, ?, ?, ?)", (rid, memory_id, workspace, seq)
+        )
+        self._connection.execute(
+            "INSERT INTO memory_versions VALUES(?, ?, NULL, ?, ?, NULL)", (rid, seq, seq, DELETED)
+        )
+        self._changed[rid] = None
+        return rid
+
+    def _restore(self, seq: int, t_us: int, header: Header, state: MemoryState) -> int:
+        rid = self._connection.value("SELECT rid FROM tombstones WHERE id = ?", (header.sub,))
+        added = self._connection.one("SELECT t_us, actor FROM events WHERE seq = ?", (rid,))
+        if added is None:  # only after damage
+            return seq
+        created_us, agent = added
+        self._connection.execute("DELETE FROM tombstones WHERE rid = ?", (rid,))
+        self._connection.execute(
+            "UPDATE memory_versions SET to_seq = ? WHERE rid = ? AND to_seq IS NULL", (seq, rid)
+        )
+        workspace = self._workspace(header.ws)
+        self._insert((rid, header.sub, workspace, agent, created_us, t_us), seq, state)
+        return int(rid)
+
+    def _close_version(self, memory_id: str, seq: int) -> int:
+        """Move a memory's current state into its history; return its rid."""
+        rid = self._find(memory_id)
+        if rid is None:  # only after damage
+            return seq
+        row = self._connection.one(
+            f"SELECT last_seq, version, {_STATE_COLUMNS} FROM memories WHERE rid = ?", (rid,)
+        )
+        if row is not None:
+            from_seq, version, *values = row
+            state = state_from_columns(values)
+            status = ACTIVE if state.superseded_by is None else SUPERSEDED
+            self._connection.execute(
+                "INSERT INTO memory_versions VALUES(?, ?, ?, ?, ?, ?)",
+                (rid, from_seq, seq, version, status, _encode(state).decode()),
+            )
+        return rid
+
+    def _times(
+        self, created_us: int, state: MemoryState
+    ) -> tuple[int, int, int | None, int | None, int | None]:
+        """Derive happened_from, happened_to, true_from, true_until and expires_us of a state."""
+        happened = (
+            (created_us, created_us + 1) if state.event_at is None else parse_span(state.event_at)
+        )
+        expires = None if state.expires_at is None else parse_us(state.expires_at)
+        ends = [
+            None if state.valid_until is None else parse_span(state.valid_until)[1],
+            expires,
+            None if state.superseded_by is None else self._start_of(state.superseded_by),
+        ]
+        return (
+            *happened,
+            _true_from(state, happened[0]),
+            min((end for end in ends if end is not None), default=None),
+            expires,
+        )
+
+    def _start_of(self, memory_id: str) -> int | None:
+        """Return when a successor became true in the world."""
+        row = self._connection.one(
+            "SELECT true_from, happened_from FROM memories WHERE id = ?", (memory_id,)
+        )
+        if row is None:
+            return None
+        true_from, happened_from = row
+        return int(happened_from if true_from is None else true_from)
+
+    def _find(self, memory_id: str) -> int | None:
+        rid = self._connection.integer("SELECT rid FROM memories WHERE id = ?", (memory_id,))
+        if rid is None:
+            rid = self._connection.integer("SELECT rid FROM tombstones WHERE id = ?", (memory_id,))
+        return rid
+
+    def _workspace(self, workspace_id: str) -> int:
+        rid = _memoised(self._connection, self._workspaces, "workspaces", workspace_id)
+        if not rid:
+            # Only after damage to the event that named it: its memories must stay within reach.
+            rid = self._connection.value("SELECT min(0, coalesce(min(rid), 0)) - 1 FROM workspaces")
+            taken = self._connection.value("SELECT 1 FROM workspaces WHERE name = 'default'")
+            self._connection.execute(
+                "INSERT INTO workspaces VALUES(?, ?, ?)",
+                (rid, workspace_id, workspace_id if taken else "default"),
+            )
+            self._workspaces[workspace_id] = rid
+        return rid
+
+    def _agent(self, agent_id: str) -> int:
+        return _memoised(self._connection, self._agents, "agents", agent_id)
+
+
+def index_everything(connection: Connection) -> Iterator[int]:
+    """Fill an empty text index from the memories table, in rid order; yield the rows done so far.
+
+    FTS5 starts a new segment each time a rowid comes out of order inside a transaction, so a rebuild
+    folds all edits into the table first and indexes each final text once.
+    """
+    done = 0
+    for rid, *texts in connection.execute(
+        "SELECT rid, title, content, entity_name FROM memories ORDER BY rid"
+    ):
+        connection.execute(
+            "INSERT INTO memories_fts(rowid, title, content, entity) VALUES(?, ?, ?, ?)",
+            (rid, *_terms_of(*texts)),
+        )
+        done += 1
+        yield done
+
+
+def state_of(connection: Connection, rid: int) -> MemoryState | None:
+    """Return the current state of a memory, or None when it is deleted."""
+    row = connection.one(_SELECT_STATE, (rid,))
+    return None if row is None else state_from_columns(row)
+
+
+def decode_state(text: str) -> MemoryState:
+    """Decode the state of a row of `memory_versions`."""
+    return _decode_state(text)
+
+
+def _true_from(state: MemoryState, happened_from: int) -> int | None:
+    """Say when a state became true; None is "always", which only the first of a chain can be."""
+    if state.valid_from is not None:
+        return parse_span(state.valid_from)[0]
+    return None if state.supersedes is None else happened_from
+
+
+def _terms_of(title: str | None, content: str, entity: str | None) -> tuple[Any, ...]:
+    return (
+        None if title is None else terms(title),
+        terms(content),
+        None if entity is None else terms(entity),
+    )
+
+
+def _state_values(state: MemoryState) -> list[Any]:
+    values = list(_state_fields(state))
+    for index in _JSON_INDEXES:
+        values[index] = _encode(values[index]).decode() if values[index] else None
+    return values
+
+
+def state_from_columns(row: Sequence[Any]) -> MemoryState:
+    """Build a state from columns named and ordered as `STATE_FIELDS`."""
+    fields = dict(zip(STATE_FIELDS, row, strict=True))
+    fields["tags"] = () if fields["tags"] is None else _decode_tags(fields["tags"])
+    fields["meta"] = {} if fields["meta"] is None else _decode_meta(fields["meta"])
+    return MemoryState(**fields)
+
+
+def _memoised(connection: Connection, memo: dict[str, int], table: str, key: str) -> int:
+    """Look a workspace's or an agent's rid up; 0 when its event is lost to damage."""
+    rid = memo.get(key)
+    if rid is None:
+        rid = connection.value(f"SELECT rid FROM {table} WHERE id = ?", (key,)) or 0
+        memo[key] = rid
+    return rid

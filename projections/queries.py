@@ -1,0 +1,263 @@
+"""Reads by id: one memory, its chain, its versions, and statistics of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ledger import MemoryState, format_us
+from projections.connection import Connection
+from projections.projector import (
+    ACTIVE,
+    STATE_FIELDS,
+    SUPERSEDED,
+    decode_state,
+    state_from_columns,
+)
+
+CHAIN_LENGTH_MAX = 1_000
+TOP_ENTITIES = 5
+US_PER_DAY = 86_400_000_000
+
+MEMORY_COLUMNS = ", ".join(
+    f"m.{name}" for name in ("id", "version", "created_us", "updated_us", *STATE_FIELDS)
+)
+"""Columns of `memories m` that `memory_from_columns` takes."""
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory as it is now."""
+
+    id: str
+    layer: str
+    content: str
+    title: str | None = None
+    entity_type: str | None = None
+    entity_name: str | None = None
+    scope: str
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+    confidence: float
+    importance: float
+    source: str
+    source_file: str | None = None
+    session_id: str | None = None
+    event_at: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    expires_at: str | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    created_at: str
+    updated_at: str
+    version: int
+    """Ledger position of the event that last moved it: pass it as `expected_version`."""
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One state a memory has had, with the half-open ledger interval in which it was current."""
+
+    version: int
+    status: str
+    from_seq: int
+    to_seq: int | None = None
+    at: str
+    actor: str
+    content: str | None = None
+    title: str | None = None
+    confidence: float | None = None
+    importance: float | None = None
+    superseded_by: str | None = None
+
+
+class LayerStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of one layer."""
+
+    total: int
+    active: int
+    superseded: int
+    expired: int
+    avg_confidence: float
+    avg_age_days: float
+    top_entities: tuple[str, ...]
+
+
+def memory_from_columns(row: Sequence[Any]) -> Memory:
+    """Build a memory from the columns of `MEMORY_COLUMNS`."""
+    memory_id, version, created_us, updated_us, *state = row
+    return memory_from_state(
+        state_from_columns(state),
+        memory_id=memory_id,
+        version=version,
+        created_us=created_us,
+        updated_us=updated_us,
+    )
+
+
+def memory_from_state(
+    state: MemoryState, *, memory_id: str, version: int, created_us: int, updated_us: int
+) -> Memory:
+    """Dress a state with what identifies it."""
+    return Memory(
+        id=memory_id,
+        version=version,
+        created_at=format_us(created_us),
+        updated_at=format_us(updated_us),
+        **{name: getattr(state, name) for name in STATE_FIELDS},
+    )
+
+
+def workspace_rid(connection: Connection, name: str) -> int | None:
+    """Return the rid of a workspace; None when nothing was ever written to it."""
+    return connection.integer("SELECT rid FROM workspaces WHERE name = ?", (name,))
+
+
+def find_memory(connection: Connection, workspace: int | None, memory_id: str) -> Memory | None:
+    """Return a memory of this workspace that is not deleted."""
+    row = connection.one(
+        f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id = ? AND m.workspace = ?",
+        (memory_id, workspace),
+    )
+    return None if row is None else memory_from_columns(row)
+
+
+def deleted_at(connection: Connection, workspace: int | None, memory_id: str) -> int | None:
+    """Return the ledger position at which a memory of this workspace was deleted, if it was."""
+    return connection.integer(
+        "SELECT seq FROM tombstones WHERE id = ? AND workspace = ?", (memory_id, workspace)
+    )
+
+
+def chain_of(connection: Connection, workspace: int | None, memory: Memory) -> list[Memory]:
+    """Return the whole chain a memory stands in, newest first.
+
+    A loop, which only a hand-made ledger can hold, is walked once.
+    """
+    older = list(_walk(connection, workspace, memory, "supersedes"))
+    newer = list(_walk(connection, workspace, memory, "superseded_by"))
+    seen = {memory.id, *(link.id for link in older)}
+    return [*(link for link in reversed(newer) if link.id not in seen), memory, *older]
+
+
+def versions_of(connection: Connection, workspace: int | None, memory_id: str) -> list[Version]:
+    """Return every version of a memory, newest first, also of one that is deleted."""
+    rid = connection.value(
+        "SELECT rid FROM memories WHERE id = ?1 AND workspace = ?2 "
+        "UNION ALL SELECT rid FROM tombstones WHERE id = ?1 AND workspace = ?2",
+        (memory_id, workspace),
+    )
+    if rid is None:
+        return []
+    versions = []
+    current = connection.one(
+        f"SELECT last_seq, version, {', '.join(STATE_FIELDS)} FROM memories WHERE rid = ?", (rid,)
+    )
+    if current is not None:
+        from_seq, version, *columns = current
+        state = state_from_columns(columns)
+        status = ACTIVE if state.superseded_by is None else SUPERSEDED
+        versions.append(_version(connection, version, status, from_seq, None, state))
+    closed = connection.execute(
+        "SELECT version, status, from_seq, to_seq, state FROM memory_versions "
+        "WHERE rid = ? ORDER BY from_seq DESC",
+        (rid,),
+    )
+    versions += [
+        _version(
+            connection, version, status, from_seq, to_seq, None if text is None else decode_state(text)
+        )
+        for version, status, from_seq, to_seq, text in closed
+    ]
+    return versions
+
+
+def layer_statistics(
+    connection: Connection,
+    workspace: int | None,
+    *,
+    layers: Sequence[str],
+    entity_names: Sequence[str] | None,
+    now_us: int,
+) -> dict[str, LayerStatistics]:
+    """Count the memories of each layer, optionally of some entities only."""
+    where = "workspace = ?"
+    params: list[int | str | None] = [workspace]
+    if entity_names is not None:
+        where += f" AND entity_name IN ({', '.join('?' * len(entity_names))})"
+        params += entity_names
+    counted = {
+        layer: rest
+        for layer, *rest in connection.execute(
+            "SELECT layer, count(*), sum(superseded_by IS NULL), sum(superseded_by IS NOT NULL), "
+            "sum(superseded_by IS NULL AND expires_us IS NOT NULL AND expires_us <= ?), "
+            "avg(confidence) FILTER (WHERE superseded_by IS NULL), "
+            "avg(? - created_us) FILTER (WHERE superseded_by IS NULL) "
+            f"FROM memories WHERE {where} GROUP BY layer",
+            (now_us, now_us, *params),
+        )
+    }
+    statistics = {}
+    for layer in layers:
+        total, active, superseded, expired, confidence, age_us = counted.get(layer, [0] * 6)
+        entities = connection.execute(
+            f"SELECT entity_name FROM memories WHERE {where} AND layer = ? "
+            "AND superseded_by IS NULL AND entity_name IS NOT NULL "
+            "GROUP BY entity_name ORDER BY count(*) DESC, entity_name LIMIT ?",
+            (*params, layer, TOP_ENTITIES),
+        )
+        statistics[layer] = LayerStatistics(
+            total=total,
+            active=active,
+            superseded=superseded,
+            expired=expired,
+            avg_confidence=round(confidence or 0.0, 3),
+            avg_age_days=round((age_us or 0) / US_PER_DAY, 1),
+            top_entities=tuple(name for (name,) in entities),
+        )
+    return statistics
+
+
+def _walk(
+    connection: Connection, workspace: int | None, memory: Memory, link: str
+) -> Iterator[Memory]:
+    seen, step = {memory.id}, memory
+    while len(seen) <= CHAIN_LENGTH_MAX:
+        following = getattr(step, link)
+        if following is None or following in seen:
+            return
+        found = find_memory(connection, workspace, following)
+        if found is None:
+            return
+        seen.add(found.id)
+        yield found
+        step = found
+
+
+def _version(
+    connection: Connection,
+    version: int,
+    status: str,
+    from_seq: int,
+    to_seq: int | None,
+    state: MemoryState | None,
+) -> Version:
+    row = connection.one(
+        "SELECT e.t_us, a.name FROM events e LEFT JOIN agents a ON a.rid = e.actor WHERE e.seq = ?",
+        (from_seq,),
+    )
+    t_us, actor = (0, None) if row is None else row
+    return Version(
+        version=version,
+        status=status,
+        from_seq=from_seq,
+        to_seq=to_seq,
+        at=format_us(t_us),
+        actor=actor or "",
+        content=None if state is None else state.content,
+        title=None if state is None else state.title,
+        confidence=None if state is None else state.confidence,
+        importance=None if state is None else state.importance,
+        superseded_by=None if state is None else state.superseded_by,
+    )

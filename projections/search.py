@@ -1,0 +1,280 @@
+"""Search: filters, the text leg, the exact leg, and the re-ranking both share.
+
+A leg yields candidates, best first; re-ranking multiplies relevance with importance, decay and
+recency. Pages are cut from blocks of `BLOCK` candidates, each re-ranked in itself, so that a page
+holds the same memories whatever page was asked for before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from projections.connection import Connection
+from projections.queries import MEMORY_COLUMNS, US_PER_DAY, Memory, memory_from_columns
+from projections.substring import trigram_match
+from projections.text import Query, Term, fold
+
+BLOCK = 100
+"""Candidates that are re-ranked together."""
+
+HALF_LIFE_DAYS = {"episodic": 30.0, "resource": 90.0}
+"""Layers whose memories fade; facts and rules do not."""
+
+TWO_TERMS_PENALTY = 0.9
+ANY_TERM_PENALTY = 0.8
+"""What a match of some terms is worth beside a match of all; the first seed's figures."""
+
+SCORED_ROWS_MAX = 20_000
+"""Rows that "any term" may score: matching is cheap and BM25 is not (about 0.5 us a row)."""
+
+
+class Filters(msgspec.Struct, frozen=True, kw_only=True):
+    """What every hit satisfies. Times are microseconds, spans half open."""
+
+    workspace: int | None
+    now_us: int
+    layers: tuple[str, ...] = ()
+    entity_names: tuple[str, ...] = ()
+    scope: str | None = None
+    tags: tuple[str, ...] = ()
+    """Every one of them."""
+    happened_from: int | None = None
+    happened_to: int | None = None
+    true_at: int | None = None
+    """Only what was true at this instant, superseded and expired memories included."""
+    min_confidence: float | None = None
+    min_importance: float | None = None
+    include_superseded: bool = False
+
+    def conditions(self) -> tuple[str, list[Any]]:
+        """Return SQL over `memories m`, and its parameters."""
+        parts: list[tuple[str, Sequence[Any]]] = [("m.workspace = ?", (self.workspace,))]
+        if self.true_at is not None:
+            parts.append(("(m.true_from IS NULL OR m.true_from <= ?)", (self.true_at,)))
+            parts.append(("(m.true_until IS NULL OR m.true_until > ?)", (self.true_at,)))
+        else:
+            parts.append(("(m.expires_us IS NULL OR m.expires_us > ?)", (self.now_us,)))
+            if not self.include_superseded:
+                parts.append(("m.superseded_by IS NULL", ()))
+        if self.layers:
+            parts.append((f"m.layer IN ({', '.join('?' * len(self.layers))})", self.layers))
+        if self.entity_names:
+            marks = ", ".join("?" * len(self.entity_names))
+            parts.append((f"m.entity_name IN ({marks})", self.entity_names))
+        if self.scope is not None:
+            parts.append(("m.scope = ?", (self.scope,)))
+        parts += [
+            ("EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = ?)", (tag,)) for tag in self.tags
+        ]
+        if self.happened_from is not None:
+            parts.append(("m.happened_to > ?", (self.happened_from,)))
+        if self.happened_to is not None:
+            parts.append(("m.happened_from < ?", (self.happened_to,)))
+        if self.min_confidence is not None:
+            parts.append(("m.confidence >= ?", (self.min_confidence,)))
+        if self.min_importance is not None:
+            parts.append(("m.importance >= ?", (self.min_importance,)))
+        return " AND ".join(sql for sql, _ in parts), [
+            value for _, values in parts for value in values
+        ]
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One memory found."""
+
+    memory: Memory
+    score: float
+    """Greater is better; in (0, 1]."""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of a result."""
+
+    hits: tuple[Hit, ...]
+    has_more: bool
+    matched: str
+    """What the last candidates needed had to hold: "all", "two" or "any" terms, or "substring"."""
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    rid: int
+    relevance: float
+
+
+def search_text(
+    connection: Connection, query: Query, filters: Filters, *, limit: int, offset: int
+) -> Page:
+    """Find memories by words, best first.
+
+    All terms first; while that gives too few, the two most specific terms; then any term.
+    """
+    wanted = _wanted(limit, offset)
+    found: dict[int, float] = {}
+    matched = "all"
+    for matched, expression, penalty in _relaxations(connection, query):
+        for candidate in _match(connection, expression, filters, wanted):
+            found.setdefault(candidate.rid, candidate.relevance * penalty)
+        if len(found) >= offset + limit + 1:
+            break
+    candidates = [_Candidate(rid, relevance) for rid, relevance in found.items()][:wanted]
+    return _page(connection, candidates, filters.now_us, limit, offset, matched)
+
+
+def search_exact(
+    connection: Connection, text: str, filters: Filters, *, limit: int, offset: int
+) -> Page:
+    """Find memories whose content holds a string, letter case and letter forms aside.
+
+    Ordered by importance and confidence before re-ranking.
+    """
+    folded = fold(text)
+    wanted = _wanted(limit, offset)
+    candidates: list[_Candidate] = []
+    for rid, content in _holding(connection, folded, filters):
+        if folded in fold(content):
+            candidates.append(_Candidate(rid, 1.0))
+            if len(candidates) == wanted:
+                break
+    return _page(connection, candidates, filters.now_us, limit, offset, "substring")
+
+
+def _relaxations(connection: Connection, query: Query) -> Iterator[tuple[str, str, float]]:
+    """Yield (what must match, FTS5 expression, penalty), from strict to loose."""
+    yield "all", query.match_all(), 1.0
+    if len(query.terms) < 2:
+        return
+    counts = {term: _document_count(connection, term) for term in query.terms}
+    by_rarity = sorted((term for term, count in counts.items() if count), key=counts.__getitem__)
+    if not by_rarity:
+        return
+    if len(query.terms) > 2 and len(by_rarity) >= 2:
+        yield "two", f"{by_rarity[0].match} AND {by_rarity[1].match}", TWO_TERMS_PENALTY
+    yield "any", _any_of(by_rarity, counts), ANY_TERM_PENALTY
+
+
+def _any_of(by_rarity: list[Term], counts: dict[Term, int]) -> str:
+    """Match any term, or where that would score too many rows: any two, or one of the rarest."""
+    if sum(counts.values()) <= SCORED_ROWS_MAX or len(by_rarity) == 1:
+        return " OR ".join(term.match for term in by_rarity)
+    pairs = [
+        f"({first.match} AND {second.match})"
+        for i, first in enumerate(by_rarity)
+        for second in by_rarity[i + 1 :]
+    ]
+    rare, scored = [by_rarity[0].match], counts[by_rarity[0]]
+    for term in by_rarity[1:]:
+        scored += counts[term]
+        if scored > SCORED_ROWS_MAX:
+            break
+        rare.append(term.match)
+    return " OR ".join([*rare, *pairs])
+
+
+def _document_count(connection: Connection, term: Term) -> int:
+    if term.is_prefix:
+        return int(
+            connection.value(
+                "SELECT count(*) FROM memories_fts WHERE memories_fts MATCH ?", (term.match,)
+            )
+        )
+    return connection.value("SELECT doc FROM terms WHERE term = ?", (term.text,)) or 0
+
+
+def _match(
+    connection: Connection, expression: str, filters: Filters, wanted: int
+) -> Iterator[_Candidate]:
+    where, params = filters.conditions()
+    rows = connection.execute(
+        "SELECT m.rid, f.rank FROM memories_fts f JOIN memories m ON m.rid = f.rowid "
+        f"WHERE f.memories_fts MATCH ? AND {where} ORDER BY f.rank LIMIT ?",
+        (expression, *params, wanted),
+    )
+    for rid, rank in rows:
+        # FTS5's bm25() is negative, more so for a better match; |x| / (1 + |x|) keeps its order.
+        yield _Candidate(rid, -rank / (1.0 - rank))
+
+
+def _holding(connection: Connection, folded: str, filters: Filters) -> Iterator[tuple[int, str]]:
+    """Yield (rid, content) of every memory that may hold a folded string."""
+    where, params = filters.conditions()
+    expression = trigram_match(folded)
+    if expression is None:
+        source = ""
+    else:
+        source = (
+            "(m.rid IN (SELECT rowid FROM trigrams WHERE trigrams MATCH ?) "
+            "OR m.rid IN (SELECT rid FROM trigrams_pending)) AND "
+        )
+        params = [expression, *params]
+    yield from connection.execute(
+        f"SELECT m.rid, m.content FROM memories m WHERE {source}{where} "
+        "ORDER BY m.importance DESC, m.confidence DESC, m.rid DESC",
+        params,
+    )
+
+
+def _wanted(limit: int, offset: int) -> int:
+    """Candidates to fetch: whole blocks, and one more to know whether there is more."""
+    return -(-(offset + limit) // BLOCK) * BLOCK + 1
+
+
+def _page(
+    connection: Connection,
+    candidates: list[_Candidate],
+    now_us: int,
+    limit: int,
+    offset: int,
+    matched: str,
+) -> Page:
+    ranked: list[tuple[float, int]] = []
+    for start in range(0, len(candidates), BLOCK):
+        ranked += _rerank(connection, candidates[start : start + BLOCK], now_us)
+    page = ranked[offset : offset + limit]
+    memories = {
+        rid: memory_from_columns(columns)
+        for rid, *columns in connection.execute(
+            f"SELECT m.rid, {MEMORY_COLUMNS} FROM memories m "
+            f"WHERE m.rid IN ({', '.join('?' * len(page))})",
+            [rid for _, rid in page],
+        )
+    }
+    return Page(
+        hits=tuple(Hit(memory=memories[rid], score=score) for score, rid in page),
+        has_more=len(candidates) > offset + limit,
+        matched=matched,
+    )
+
+
+def _rerank(
+    connection: Connection, candidates: list[_Candidate], now_us: int
+) -> list[tuple[float, int]]:
+    """Order a block by relevance x (0.3 + 0.7 importance) x decay(layer) x recency."""
+    rows = {
+        rid: rest
+        for rid, *rest in connection.execute(
+            "SELECT rid, importance, layer, created_us FROM memories "
+            f"WHERE rid IN ({', '.join('?' * len(candidates))})",
+            [candidate.rid for candidate in candidates],
+        )
+    }
+    scored = []
+    for candidate in candidates:
+        importance, layer, created_us = rows[candidate.rid]
+        age_days = max(0.0, (now_us - created_us) / US_PER_DAY)
+        weight = (0.3 + 0.7 * importance) * decay(layer, age_days) * recency(age_days)
+        scored.append((candidate.relevance * weight, candidate.rid))
+    return sorted(scored, key=lambda pair: (-pair[0], -pair[1]))
+
+
+def decay(layer: str, age_days: float) -> float:
+    """Halve the weight of a fading layer's memory every half-life."""
+    half_life = HALF_LIFE_DAYS.get(layer)
+    return 1.0 if half_life is None else 2.0 ** (-age_days / half_life)
+
+
+def recency(age_days: float) -> float:
+    """Favour the new mildly: 1 today, 1/2 after a year."""
+    return 1.0 / (1.0 + age_days / 365.0)
