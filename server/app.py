@@ -1,0 +1,312 @@
+"""The use cases: what mnemolog does, whatever the way in.
+
+Writes go through the committer, reads through the read side; nothing here knows a protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from ledger import Clock, format_us
+from projections import (
+    Connection,
+    Filters,
+    Hit,
+    Memory,
+    Page,
+    Term,
+    chain_of,
+    deleted_at,
+    find_memory,
+    layer_statistics,
+    parse_query,
+    read_checkpoint,
+    search_exact,
+    search_text,
+    snippet,
+    versions_of,
+    workspace_rid,
+)
+from server.commands import (
+    LAYERS,
+    AddArgs,
+    AddResult,
+    DeleteArgs,
+    DeleteResult,
+    Found,
+    InspectArgs,
+    InspectResult,
+    Result,
+    SearchArgs,
+    SearchResult,
+    UndoArgs,
+    UndoResult,
+    UpdateArgs,
+    UpdateResult,
+)
+from server.commit import Command, Committer, Decide, Repeat
+from server.decide import check_date, decide_add, decide_delete, decide_undo, decide_update
+from server.errors import InvalidArgumentsError, NotFoundError
+from server.reads import ReadSide
+from server.repeat import repeat_add, repeat_delete, repeat_undo, repeat_update
+from server.tool import Call
+
+ACTOR_NAME_MAX = 200
+ACTOR_UNKNOWN = "unknown"
+
+REPLY_CONTENT_CHARS_MAX = 100_000
+"""Content in one search reply; one memory of the greatest length always fits."""
+
+REPAIRED = (
+    "the request held text that is not valid Unicode; each such piece was replaced by U+FFFD"
+)
+
+R = TypeVar("R", bound=Result)
+
+_FOUND_FIELDS = tuple(
+    name for name in Found.__struct_fields__ if name not in ("content", "content_cut", "snippet", "score")
+)
+
+
+class App:
+    """The use cases over one open store."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        reads: ReadSide,
+        *,
+        clock: Clock,
+        workspace: str,
+        after_write: Callable[[], None],
+    ) -> None:
+        """Bind to the two sides of the store and one workspace.
+
+        Args:
+            committer: runs the writes.
+            reads: runs the reads.
+            clock: dates expiry and the age of memories.
+            workspace: name of the workspace that is read and written.
+            after_write: called once a write is acknowledged; must not take time.
+
+        """
+        self._after_write = after_write
+        self._committer = committer
+        self._reads = reads
+        self._clock = clock
+        self._workspace = workspace
+
+    def add(self, args: AddArgs, call: Call) -> AddResult:
+        """Store a memory.
+
+        Raises:
+            UseCaseError: see `server.errors`; unless it says otherwise nothing was written.
+
+        """
+        return self._write(AddResult, args, decide_add, repeat_add, call)
+
+    def update(self, args: UpdateArgs, call: Call) -> UpdateResult:
+        """Change a memory in place, or supersede it.
+
+        Raises:
+            UseCaseError: as `add`.
+
+        """
+        return self._write(UpdateResult, args, decide_update, repeat_update, call)
+
+    def delete(self, args: DeleteArgs, call: Call) -> DeleteResult:
+        """Delete a memory.
+
+        Raises:
+            UseCaseError: as `add`.
+
+        """
+        return self._write(DeleteResult, args, decide_delete, repeat_delete, call)
+
+    def undo(self, args: UndoArgs, call: Call) -> UndoResult:
+        """Undo an operation.
+
+        Raises:
+            UseCaseError: as `add`.
+
+        """
+        return self._write(UndoResult, args, decide_undo, repeat_undo, call)
+
+    def search(self, args: SearchArgs, call: Call) -> SearchResult:
+        """Find memories.
+
+        Raises:
+            InvalidArgumentsError: the query is blank, or a date is none.
+            UseCaseError: the store cannot be read now.
+
+        """
+        started = time.perf_counter()
+        if not args.query.strip():
+            raise InvalidArgumentsError(
+                "`query` is blank; it must hold at least one character that is not white space.",
+                details={"field": "query"},
+            )
+        query = parse_query(args.query)
+        notes = [REPAIRED] if call.repaired else []
+        if args.mode == "fts" and not query.terms:
+            notes.append("the query holds no word, number or symbol to search for")
+            page = Page(hits=(), has_more=False, matched="all")
+        else:
+            page = self._find(args, call)
+        memories, cut = _within_budget(page.hits, query.terms)
+        if cut:
+            notes.append(
+                f"the content of {cut} memories is cut to its snippet (content_cut); "
+                "memory_inspect with the id gives the whole"
+            )
+        return SearchResult(
+            memories=memories,
+            returned_count=len(memories),
+            has_more=page.has_more,
+            next_offset=args.offset + len(memories) if page.has_more else None,
+            mode=args.mode,
+            matched=page.matched,
+            query_time_ms=round((time.perf_counter() - started) * 1e3, 3),
+            notes=tuple(notes),
+        )
+
+    def inspect(self, args: InspectArgs, call: Call) -> InspectResult:
+        """Look at one memory, or count them.
+
+        Raises:
+            NotFoundError: no memory of this workspace has the id, or ever had.
+            UseCaseError: the store cannot be read now.
+
+        """
+        if args.id is None:
+            return self._reads.run(call, lambda connection: self._statistics(connection, args))
+        memory_id, history = args.id, args.include_history
+        return self._reads.run(
+            call, lambda connection: self._inspect_one(connection, memory_id, history=history)
+        )
+
+    def _write(
+        self, result: type[R], args: msgspec.Struct, decide: Decide, repeat: Repeat, call: Call
+    ) -> R:
+        reply = self._committer.submit(
+            Command(
+                args=args,
+                decide=decide,
+                repeat=repeat,
+                workspace=self._workspace,
+                actor=call.actor_name[:ACTOR_NAME_MAX] or ACTOR_UNKNOWN,
+                call=call,
+            )
+        )
+        assert isinstance(reply, result)
+        self._after_write()
+        if call.repaired:
+            return msgspec.structs.replace(reply, notes=(*reply.notes, REPAIRED))
+        return reply
+
+    def _find(self, args: SearchArgs, call: Call) -> Page:
+        filters = self._filters(args)
+
+        def find(connection: Connection) -> Page:
+            rid = workspace_rid(connection, self._workspace)
+            here = msgspec.structs.replace(filters, workspace=rid)
+            search: Callable[..., Page] = search_text
+            subject: object = parse_query(args.query)
+            if args.mode == "exact":
+                search, subject = search_exact, args.query
+            return search(connection, subject, here, limit=args.limit, offset=args.offset)
+
+        page = self._reads.run(call, find)
+        if not page.hits and not self._reads.believe(call):
+            page = self._reads.run(call, find)
+        return page
+
+    def _filters(self, args: SearchArgs) -> Filters:
+        true_at = None if args.as_of is None else check_date("as_of", args.as_of)[1] - 1
+        happened_from = None if args.date_from is None else check_date("date_from", args.date_from)[0]
+        happened_to = None if args.date_to is None else check_date("date_to", args.date_to)[1]
+        if happened_from is not None and happened_to is not None and happened_to <= happened_from:
+            raise InvalidArgumentsError(
+                "`date_to` lies before `date_from`; nothing can have happened then.",
+                details={"field": "date_to"},
+            )
+        return Filters(
+            workspace=None,
+            now_us=self._clock.now_us(),
+            layers=args.layers,
+            entity_names=() if args.entity_name is None else (args.entity_name,),
+            scope=args.scope,
+            tags=args.tags,
+            happened_from=happened_from,
+            happened_to=happened_to,
+            true_at=true_at,
+            min_confidence=args.min_confidence,
+            min_importance=args.min_importance,
+            include_superseded=args.include_superseded,
+        )
+
+    def _statistics(self, connection: Connection, args: InspectArgs) -> InspectResult:
+        checkpoint = read_checkpoint(connection)
+        layers = layer_statistics(
+            connection,
+            workspace_rid(connection, self._workspace),
+            layers=LAYERS if args.layer is None else (args.layer,),
+            entity_names=None if args.entity_name is None else (args.entity_name,),
+            now_us=self._clock.now_us(),
+        )
+        return InspectResult(
+            layers=layers,
+            total=sum(layer.total for layer in layers.values()),
+            workspace=self._workspace,
+            position=0 if checkpoint is None else checkpoint.seq,
+        )
+
+    def _inspect_one(
+        self, connection: Connection, memory_id: str, *, history: bool
+    ) -> InspectResult:
+        workspace = workspace_rid(connection, self._workspace)
+        memory = find_memory(connection, workspace, memory_id)
+        if memory is None and deleted_at(connection, workspace, memory_id) is None:
+            raise NotFoundError(
+                "There is no memory with this id in this workspace. Ids come from memory_add and "
+                "memory_search.",
+                details={"id": memory_id},
+            )
+        chain = None if memory is None else tuple(chain_of(connection, workspace, memory))
+        return InspectResult(
+            memory=memory,
+            status="deleted" if memory is None else self._status(memory),
+            superseded_chain=chain if history else None,
+            versions=tuple(versions_of(connection, workspace, memory_id)) if history else None,
+        )
+
+    def _status(self, memory: Memory) -> str:
+        if memory.superseded_by is None and memory.expires_at is not None:
+            if memory.expires_at <= format_us(self._clock.now_us()):
+                return "expired"
+        return "active" if memory.superseded_by is None else "superseded"
+
+
+def _within_budget(hits: tuple[Hit, ...], terms: tuple[Term, ...]) -> tuple[tuple[Found, ...], int]:
+    """Dress the hits, cutting contents once the reply is full; return them and how many were cut."""
+    left, cut, found = REPLY_CONTENT_CHARS_MAX, 0, []
+    for hit in hits:
+        memory = hit.memory
+        short = snippet(memory.content, terms)
+        fits = len(memory.content) <= left
+        left -= len(memory.content) if fits else 0
+        cut += not fits
+        found.append(
+            Found(
+                content=memory.content if fits else short,
+                content_cut=not fits,
+                snippet=short,
+                score=float(f"{hit.score:.6g}"),
+                **{name: getattr(memory, name) for name in _FOUND_FIELDS},
+            )
+        )
+    return tuple(found), cut

@@ -1,0 +1,367 @@
+"""The append protocol: how a command becomes events, rows and a reply, in that order of trust.
+
+Under the ledger's lock: catch up, decide, apply to the tables, append and sync (the commit point),
+note the checkpoint, commit the tables, unlock, reply. Applying comes before appending, so that an
+event the projector cannot apply is refused instead of stored. Callers that arrive while another
+leads are decided together in the next round and share its one sync.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ledger import (
+    AgentRegistered,
+    Batch,
+    Clock,
+    Group,
+    IdSource,
+    InvalidPayloadError,
+    Ledger,
+    LedgerBehindError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerReadOnlyError,
+    LedgerWriteError,
+    LockTimeoutError,
+    NewEvent,
+    RecordTooLargeError,
+    WorkspaceCreated,
+    Writer,
+)
+from projections import (
+    DAMAGE_ERRORS,
+    STORAGE_ERRORS,
+    Connection,
+    Facts,
+    Generation,
+    write_checkpoint,
+)
+from server.commands import request_digest_input
+from server.decide import Decision, Moment
+from server.errors import (
+    BusyError,
+    DamagedError,
+    DiskFullError,
+    IdempotencyConflictError,
+    InvalidArgumentsError,
+    OutcomeUnknownError,
+    ReadOnlyError,
+    StoreError,
+    UseCaseError,
+)
+from server.reads import ReadSide
+from server.tool import Call
+
+COMMANDS_PER_ROUND_MAX = 128
+
+Decide = Callable[[Any, Facts, Moment], Decision]
+Repeat = Callable[[Any, Facts, int], msgspec.Struct]
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to change the store."""
+
+    args: Any
+    decide: Decide
+    repeat: Repeat
+    """Makes the reply to a request that was done before, from its position."""
+    workspace: str
+    actor: str
+    call: Call
+
+
+class _Pending:
+    """A command on its way, and what became of it."""
+
+    __slots__ = ("command", "done", "error", "reply", "settle")
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.done = False
+        self.error: BaseException | None = None
+        self.reply: msgspec.Struct | None = None
+        self.settle: Callable[[], msgspec.Struct] | None = None
+        """Makes the reply; set once decided, called once durable."""
+
+
+class Committer:
+    """Runs the commands of this process, one round at a time."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        reads: ReadSide,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        lock_timeout_s: float,
+    ) -> None:
+        """Bind to the ledger and the read side."""
+        self._ledger = ledger
+        self._reads = reads
+        self._clock = clock
+        self._ids = ids
+        self._lock_timeout_s = lock_timeout_s
+        self._waiting: list[_Pending] = []
+        self._waiting_mutex = threading.Lock()
+        self._leading = threading.Lock()
+
+    def submit(self, command: Command) -> msgspec.Struct:
+        """Do a command; return its reply once it is durable.
+
+        Raises:
+            UseCaseError: it was refused; unless it says otherwise nothing was written.
+
+        """
+        pending = _Pending(command)
+        with self._waiting_mutex:
+            self._waiting.append(pending)
+        with self._leading:
+            if not pending.done:
+                self._lead()
+        if pending.error is not None:
+            raise pending.error
+        assert pending.reply is not None
+        return pending.reply
+
+    def exclusively(self, work: Callable[[Generation], None], *, lock_timeout_s: float) -> bool:
+        """Run upkeep that writes to the tables but not to the ledger; False if it cannot be now."""
+        with self._leading:
+            try:
+                with self._ledger.lock(lock_timeout_s) as writer:
+                    generation = self._reads.ready()
+                    if generation is None:
+                        return False
+                    with generation.writer.transaction(write=True):
+                        generation.catch_up(writer)
+                        work(generation)
+            except LedgerError:
+                return False
+            finally:
+                self._reads.close_retired()
+        return True
+
+    def _lead(self) -> None:
+        with self._waiting_mutex:
+            round_ = self._waiting[:COMMANDS_PER_ROUND_MAX]
+            del self._waiting[:COMMANDS_PER_ROUND_MAX]
+        try:
+            self._run_round(round_)
+        except _ApplyError as failure:
+            # One command of the round cannot be applied. Nothing was appended, so each gets a round
+            # of its own, and only the one that cannot be applied fails.
+            self._run_alone(round_, failure)
+        finally:
+            for pending in round_:
+                pending.done = True
+            self._reads.close_retired()
+
+    def _run_alone(self, round_: list[_Pending], failure: _ApplyError) -> None:
+        if len(round_) == 1:
+            round_[0].error = failure.cause
+            return
+        for pending in round_:
+            try:
+                self._run_round([pending])
+            except _ApplyError as error:
+                pending.error = error.cause
+
+    def _run_round(self, round_: list[_Pending]) -> None:
+        call = round_[0].command.call if len(round_) == 1 else Call()
+        try:
+            while True:
+                generation = self._reads.current(call)  # waits for a rebuild, so not under the lock
+                try:
+                    with self._ledger.lock(self._lock_timeout_s) as writer:
+                        generation_now = self._reads.ready()
+                        if generation_now is not None:
+                            generation = generation_now
+                            self._write(round_, generation, writer)
+                            return
+                except DAMAGE_ERRORS as error:
+                    self._reads.report_damage(generation, str(error))
+        except (LedgerError, UseCaseError, *STORAGE_ERRORS) as error:
+            refusal = error if isinstance(error, UseCaseError) else _refusal(error)
+            for pending in round_:
+                pending.error = pending.error or refusal
+
+    def _write(self, round_: list[_Pending], generation: Generation, writer: Writer) -> None:
+        connection = generation.writer
+        committed = False
+        try:
+            with connection.transaction(write=True):
+                generation.catch_up(writer)
+                group = writer.group()
+                for pending in round_:
+                    pending.error = pending.settle = None
+                    self._decide(pending, generation, group)
+                generation.projector.flush_indexes()
+                if group:
+                    end = group.commit()
+                    committed = True
+                    write_checkpoint(connection, end)
+        except BaseException:
+            generation.projector.forget_changes()
+            # After the commit point the ledger has the events whatever became of the tables: the next
+            # writer applies them again, so the callers are told the truth, which is success.
+            if not committed:
+                raise
+        for pending in round_:
+            if pending.settle is not None:
+                pending.reply = pending.settle()
+
+    def _decide(self, pending: _Pending, generation: Generation, group: Group) -> None:
+        command = pending.command
+        try:
+            command.call.check()
+            parties = self._parties(generation.writer, command)
+            facts = Facts(generation.writer, parties.workspace_rid)
+            digest, request = self._idempotency(parties, command.args)
+            repeated = facts.repeated(digest) if digest else None
+            if repeated is not None:
+                pending.settle = _repeat(command, facts, request, *repeated)
+                return
+            moment = Moment(
+                now_us=self._clock.now_us(),
+                new_id=self._ids.new_id,
+                new_salt=self._ids.new_salt,
+                request=request,
+            )
+            decision = command.decide(command.args, facts, moment)
+            position = self._append(parties, decision, digest, generation, group)
+            pending.settle = lambda: decision.reply(position)
+        except UseCaseError as refusal:
+            pending.error = refusal
+        except (RecordTooLargeError, InvalidPayloadError) as refusal:
+            pending.error = InvalidArgumentsError(f"This cannot be stored: {refusal}.")
+
+    def _parties(self, connection: Connection, command: Command) -> _Parties:
+        """Look workspace and actor up; ids are minted for those never seen before."""
+        workspace = connection.one(
+            "SELECT rid, id FROM workspaces WHERE name = ?", (command.workspace,)
+        )
+        agent = connection.value("SELECT id FROM agents WHERE name = ?", (command.actor,))
+        salt, new_id = self._ids.new_salt, self._ids.new_id
+        introductions: list[NewEvent] = []
+        if agent is None:
+            agent = new_id()
+            introductions.append(
+                NewEvent(agent, AgentRegistered(salt=salt(), name=command.actor), 0)
+            )
+        if workspace is None:
+            workspace = None, new_id()
+            introductions.append(
+                NewEvent(workspace[1], WorkspaceCreated(salt=salt(), name=command.workspace), 0)
+            )
+        return _Parties(workspace[0], workspace[1], agent, tuple(introductions))
+
+    def _append(
+        self,
+        parties: _Parties,
+        decision: Decision,
+        digest: str,
+        generation: Generation,
+        group: Group,
+    ) -> int:
+        """Add a decision's events to the group and apply them; return the first one's position."""
+        if not decision.events:
+            return 0
+        position = 0
+        batches = [(events, 0, "") for events in zip(parties.introductions, strict=False)]
+        for events, undo, ik in [*batches, (decision.events, decision.undo, digest)]:
+            records = group.add(
+                Batch(
+                    workspace=parties.workspace_id,
+                    actor=parties.agent_id,
+                    events=list(events),
+                    undo=undo,
+                    ik=ik,
+                )
+            )
+            position = records[0].seq
+            try:
+                for record in records:
+                    generation.projector.apply(record)
+            except (*DAMAGE_ERRORS, *STORAGE_ERRORS):
+                raise
+            except Exception as cause:
+                raise _ApplyError(cause) from cause
+        return position
+
+    def _idempotency(self, parties: _Parties, args: Any) -> tuple[str, str | None]:  # noqa: ANN401 - any command's arguments
+        """Return the keyed digest of the idempotency key and the digest of the request."""
+        if args.idempotency_key is None:
+            return "", None
+        digest = self._ledger.idempotency_digest(
+            parties.workspace_id, parties.agent_id, args.idempotency_key
+        )
+        return digest, hashlib.sha256(request_digest_input(args)).hexdigest()
+
+
+class _Parties(msgspec.Struct, frozen=True):
+    """Where a command acts, who acts, and the events that introduce either."""
+
+    workspace_rid: int | None
+    workspace_id: str
+    agent_id: str
+    introductions: tuple[NewEvent, ...]
+
+
+class _ApplyError(Exception):
+    """The projector could not apply an event; nothing was appended."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _repeat(
+    command: Command, facts: Facts, request: str | None, position: int, first_request: str | None
+) -> Callable[[], msgspec.Struct]:
+    """Return the reply to a request that was done before.
+
+    A first request whose digest is gone was redacted; there is nothing left to compare with.
+    """
+    if first_request is not None and first_request != request:
+        raise IdempotencyConflictError(
+            "This idempotency key was used for a different request; nothing was written. Use a new "
+            "key for a new request.",
+            details={"position": position},
+        )
+    reply = command.repeat(command.args, facts, position)
+    return lambda: reply
+
+
+def _refusal(error: Exception) -> UseCaseError:
+    """Turn the errors of ledger and SQLite into what a caller is told."""
+    match error:
+        case LockTimeoutError():
+            return BusyError(
+                "Another process kept the store's lock for too long; nothing was written. Try again."
+            )
+        case LedgerWriteError(outcome="unknown"):
+            return OutcomeUnknownError(
+                f"Writing failed half way ({error.reason}); whether it was stored is not known. "
+                "Repeat the request with the same idempotency_key once the cause is mended.",
+                details={"reason": error.reason},
+            )
+        case LedgerWriteError(reason="disk_full") | LedgerReadOnlyError(reason="disk_full"):
+            return DiskFullError("The disk is full; nothing was written. Free some space.")
+        case LedgerWriteError() | LedgerReadOnlyError():
+            return ReadOnlyError(
+                f"The ledger cannot be written to ({error.reason}); nothing was written.",
+                details={"reason": error.reason},
+            )
+        case LedgerDamagedError() | LedgerBehindError():
+            return DamagedError(f"{error} Nothing was written; reading goes on.")
+        case LedgerError():
+            return StoreError(f"The store refused: {error}")
+        case _:
+            # The tables could not be written; the ledger was not asked to.
+            return DiskFullError("The disk is full or failing; nothing was written. Free some space.")

@@ -1,0 +1,287 @@
+"""The generation in use, kept fresh: opened, swapped, doubted and rebuilt behind every reader's back.
+
+A read is a function of a connection. It runs in one transaction on the newest generation; if SQLite
+or FTS5 finds damage, the projections are rebuilt and the read runs again. While a rebuild is under way
+callers wait for it a bounded time and are then told how far it is: never an empty answer.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from ledger import Ledger, LedgerDamagedError, LedgerError
+from projections import (
+    DAMAGE_ERRORS,
+    STORAGE_ERRORS,
+    Connection,
+    Generation,
+    Generations,
+    Interrupted,
+    ProgramOutdatedError,
+    Progress,
+    ProjectionMissingError,
+    ProjectionOutdatedError,
+    find_damage,
+    read_checkpoint,
+    rebuild,
+    salvage,
+)
+from server.errors import CallCancelledError, OutdatedError, RebuildingError
+from server.tool import Call
+
+REBUILD_WAIT_S = 10.0
+"""How long a call waits for a rebuild before it is told to come back."""
+
+_PHASE_SHARES = {"events": (0, 40), "text": (40, 45), "substrings": (85, 15)}
+"""Phase of a rebuild -> percent at its start, and percent it adds."""
+
+T = TypeVar("T")
+
+
+class ReadSide:
+    """Gives every reader and writer of this process the generation in use."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        generations: Generations,
+        *,
+        lock_timeout_s: float,
+        rebuild_wait_s: float = REBUILD_WAIT_S,
+    ) -> None:
+        """Bind to a ledger and its generations; nothing is opened yet."""
+        self._ledger = ledger
+        self._generations = generations
+        self._lock_timeout_s = lock_timeout_s
+        self._rebuild_wait_s = rebuild_wait_s
+        self._mutex = threading.RLock()
+        self._generation: Generation | None = None
+        self._stamp: object = None
+        self._retired: list[Generation] = []
+        self._verified: str | None = None
+        self._rebuild: _Rebuild | None = None
+
+    def run(self, call: Call, read: Callable[[Connection], T]) -> T:
+        """Run a read in one transaction; a cancelled call interrupts it.
+
+        Raises:
+            CallCancelledError: the call was taken back.
+            RebuildingError: the projections are being rebuilt and that takes longer.
+            OutdatedError: a newer program owns the projections.
+
+        """
+        for attempt in (1, 2):
+            generation = self.current(call)
+            try:
+                with generation.readers.borrow() as connection, call.on_cancel(connection.interrupt):
+                    with connection.transaction(write=False):
+                        return read(connection)
+            except Interrupted as error:
+                raise CallCancelledError("The call was cancelled.") from error
+            except DAMAGE_ERRORS as error:
+                if attempt == 2:
+                    raise
+                self.report_damage(generation, str(error))
+        raise AssertionError("the loop returns or raises")
+
+    def current(self, call: Call) -> Generation:
+        """Return the generation in use, waiting for a rebuild if there must be one.
+
+        Raises:
+            RebuildingError, OutdatedError: as `run`.
+
+        """
+        while True:
+            generation = self.ready()
+            if generation is not None:
+                return generation
+            running = self._rebuild
+            assert running is not None, "without a generation there is a rebuild"
+            self._wait(running, call)
+
+    def ready(self) -> Generation | None:
+        """Return the generation in use, at the price of one `stat` when it has not changed.
+
+        Never waits, so it may be called under the ledger's lock; None while there is a rebuild.
+
+        Raises:
+            OutdatedError: as `run`.
+
+        """
+        with self._mutex:
+            if self._generation is None or self._generations.stamp() != self._stamp:
+                self._open()
+            return self._generation
+
+    def believe(self, call: Call) -> bool:
+        """Check the generation in use unless this process has; say whether it was sound.
+
+        Called before an empty result is given out: an index can lose rows and not know. A damaged
+        generation is reported, so that the caller's next read waits for its rebuild.
+        """
+        generation = self.current(call)
+        if self._verified == generation.name:
+            return True
+        with generation.readers.borrow() as connection, call.on_cancel(connection.interrupt):
+            try:
+                with connection.transaction(write=False):
+                    damage = find_damage(connection)
+            except Interrupted as error:
+                raise CallCancelledError("The call was cancelled.") from error
+        if damage is None:
+            self._verified = generation.name
+            return True
+        self.report_damage(generation, damage)
+        return False
+
+    def report_damage(self, generation: Generation, detail: str) -> None:
+        """Stop using a damaged generation and begin to rebuild."""
+        with self._mutex:
+            if self._generation is not generation:
+                return
+            print(
+                f"mnemolog: projection {generation.name} is damaged ({detail}); rebuilding it from "
+                "the ledger",
+                file=sys.stderr,
+            )
+            self._retire()
+            self._start_rebuild()
+
+    def close_retired(self) -> None:
+        """Close the generations that were swapped out; the caller holds the right to write."""
+        with self._mutex:
+            retired, self._retired = self._retired, []
+        for generation in retired:
+            generation.close()
+
+    def close(self) -> None:
+        """Close everything; a rebuild under way ends with the process."""
+        with self._mutex:
+            self._retire()
+        self.close_retired()
+
+    def _open(self) -> None:
+        if self._rebuild is not None and not self._rebuild.done.is_set():
+            return
+        stamp = self._generations.stamp()
+        self._retire()
+        try:
+            generation = self._generations.open_current()
+        except ProgramOutdatedError as error:
+            raise OutdatedError(f"The store is newer than this program: {error}.") from error
+        except (ProjectionMissingError, ProjectionOutdatedError, *DAMAGE_ERRORS):
+            self._start_rebuild()
+            return
+        self._catch_up(generation)
+        self._generation, self._stamp = generation, stamp
+
+    def _catch_up(self, generation: Generation) -> None:
+        """Apply what a process that was cut off had appended but not applied, if nobody else is."""
+        known = read_checkpoint(generation.writer)
+        if known is not None and not self._ledger.has_more(known):
+            return
+        # Whoever holds the lock does the same before anything else, and what keeps this process from
+        # writing does not keep it from reading: the next write says what is wrong.
+        with (
+            suppress(LedgerError, OSError, *STORAGE_ERRORS),
+            self._ledger.lock(0.0) as writer,
+            generation.writer.transaction(write=True),
+        ):
+            generation.catch_up(writer)
+
+    def _retire(self) -> None:
+        if self._generation is not None:
+            self._retired.append(self._generation)
+            self._generation = None
+
+    def _start_rebuild(self) -> None:
+        if self._rebuild is not None and not self._rebuild.done.is_set():
+            return
+        broken = self._generations.stamp()
+        self._rebuild = _Rebuild(lambda progress: self._rebuild_once(broken, progress))
+        self._rebuild.start()
+
+    def _rebuild_once(self, broken: object, progress: Progress) -> None:
+        with self._generations.rebuild_lock():
+            if self._generations.stamp() != broken:
+                return  # another process did it while this one waited
+            try:
+                rebuild(
+                    self._ledger,
+                    self._generations,
+                    lock_timeout_s=self._lock_timeout_s,
+                    known=None,
+                    progress=progress,
+                )
+            except LedgerDamagedError as error:
+                print(f"mnemolog: {error}", file=sys.stderr)
+                report = salvage(self._ledger, self._generations, progress)
+                print(
+                    f"mnemolog: serving the {report.events} events that can be read; "
+                    f"{len(report.gaps)} parts of the ledger cannot",
+                    file=sys.stderr,
+                )
+
+    def _wait(self, running: _Rebuild, call: Call) -> None:
+        with call.on_cancel(running.wake):
+            finished = running.wait(self._rebuild_wait_s, call)
+        call.check()
+        if not finished:
+            raise RebuildingError(
+                f"The projections are being rebuilt from the ledger, {running.percent} % done; "
+                "nothing is lost. Try again in some seconds.",
+                details={"percent": running.percent},
+            )
+        if running.error is not None:
+            raise running.error
+
+
+class _Rebuild:
+    """A rebuild on a thread of its own, with waiters."""
+
+    def __init__(self, work: Callable[[Progress], None]) -> None:
+        self.percent = 0
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+        self._changed = threading.Condition()
+        self._work = work
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="rebuild", daemon=True).start()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, seconds: float, call: Call) -> bool:
+        """Wait for the end, passing progress on to the call; say whether it came in time."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while not self.done.is_set() and not call.cancelled:
+                call.progress(self.percent, 100, "rebuilding the projections from the ledger")
+                if not self._changed.wait(min(deadline - time.monotonic(), threading.TIMEOUT_MAX)):
+                    break
+        return self.done.is_set()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._progress)
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits
+            traceback.print_exc(file=sys.stderr)
+            self.error = error
+        finally:
+            self.done.set()
+            self.wake()
+
+    def _progress(self, phase: str, done: int, total: int) -> None:
+        start, share = _PHASE_SHARES[phase]
+        percent = start + share * done // max(total, 1)
+        if percent != self.percent:
+            self.percent = percent
+            self.wake()

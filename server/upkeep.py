@@ -1,0 +1,102 @@
+"""Work that nobody should wait for: copying the write-ahead log, trigrams, sealing, a doubt.
+
+One background thread, woken after writes. Nothing is lost when it does not run: every task only
+makes the store smaller or faster, and the next process takes over what this one left.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+
+from ledger import Ledger, LedgerError, Sealer
+from projections import PENDING_MAX, STORAGE_ERRORS, Generation, flush_trigrams, pending_trigrams
+from server.commit import Committer
+from server.errors import UseCaseError
+from server.reads import ReadSide
+from server.tool import Call
+
+WAL_BYTES_MAX = 4 << 20
+"""Size of the write-ahead log past which it is copied into the database."""
+
+TRIGRAMS_PER_LOCK = 64
+"""Memories indexed while the ledger's lock is held: a few milliseconds."""
+
+WRITES_PER_ROUND = 64
+"""Writes between two looks at what is due."""
+
+UPKEEP_LOCK_TIMEOUT_S = 1.0
+
+
+class Upkeep:
+    """Keeps an open store in shape."""
+
+    def __init__(self, ledger: Ledger, reads: ReadSide, committer: Committer) -> None:
+        """Bind to a store; nothing runs before `start` or `run_once`."""
+        self._reads = reads
+        self._committer = committer
+        self._woken = threading.Event()
+        self._writes = 0
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._sealer = Sealer(ledger, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
+
+    def start(self) -> None:
+        """Start the thread; its first round takes over what earlier processes left."""
+        self._woken.set()
+        self._thread = threading.Thread(target=self._loop, name="upkeep", daemon=True)
+        self._thread.start()
+
+    def note_write(self) -> None:
+        """Count a write; every so many there may be something to do."""
+        # A race loses a count, which does not matter.
+        self._writes += 1
+        if self._writes % WRITES_PER_ROUND == 0:
+            self._woken.set()
+
+    def stop(self, timeout_s: float) -> None:
+        """Let the thread finish its task, at most so long."""
+        self._stopping = True
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        self._sealer.close()
+
+    def run_once(self) -> None:
+        """Do everything that is due."""
+        generation = self._reads.current(Call())
+        if generation.stopped_uncleanly:
+            generation.stopped_uncleanly = False
+            self._reads.believe(Call())
+        self._index_trigrams(generation)
+        if generation.wal_bytes() > WAL_BYTES_MAX:
+            with generation.readers.borrow() as connection:
+                connection.checkpoint_wal()
+        self._sealer.run()
+
+    def _index_trigrams(self, generation: Generation) -> None:
+        with generation.readers.borrow() as connection:
+            due = pending_trigrams(connection) >= PENDING_MAX
+        while due and not self._stopping:
+            done = 0
+
+            def flush(current: Generation) -> None:
+                nonlocal done
+                done = flush_trigrams(current.writer, TRIGRAMS_PER_LOCK)
+
+            held = self._committer.exclusively(flush, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
+            due = held and done == TRIGRAMS_PER_LOCK
+
+    def _loop(self) -> None:
+        while True:
+            self._woken.wait()
+            self._woken.clear()
+            if self._stopping:
+                return
+            try:
+                self.run_once()
+            except (UseCaseError, LedgerError, *STORAGE_ERRORS) as error:
+                print(f"mnemolog: upkeep is put off: {error}", file=sys.stderr)
+            except Exception:  # noqa: BLE001 - upkeep must not take the server down
+                traceback.print_exc(file=sys.stderr)
