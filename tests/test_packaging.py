@@ -1,0 +1,22 @@
+"""What the distribution says of itself."""
+
+import tomllib
+from pathlib import Path
+
+import server
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_the_program_and_the_distribution_agree_on_the_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+    assert server.__version__ == project["version"]
+
+
+def test_the_stemmers_that_decide_the_index_are_pinned_exactly() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    stemmers = [name for name in project["dependencies"] if "stemmer" in name.lower()]
+
+    assert len(stemmers) == 2
+    assert all("==" in name for name in stemmers)
