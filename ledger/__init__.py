@@ -1,4 +1,4 @@
-"""The truth: an append-only, hash-chained log of events in plain files.
+r"""The truth: an append-only, hash-chained log of events in plain files.
 
 This docstring is the specification of format 1. A change of the format and a change of this text
 are one commit. Everything public is re-exported here; other packages import nothing else.
@@ -23,7 +23,7 @@ Layout
 
 Envelopes
     FORMAT, MANIFEST.json and the first and last line of a segment are lines of exactly
-        {"<name>":<inner>,"d":"<64 hex>"}\\n          d = SHA-256(0x01 || raw inner)
+        {"<name>":<inner>,"d":"<64 hex>"}\n          d = SHA-256(0x01 || raw inner)
     and FORMAT and MANIFEST.json are exactly one such line. Inner bytes are in the one form that
     their fields encode to, so no byte of them is unprotected.
         format    version, ledger (random id), hash ("sha256"), genesis (`prev` of record 1:
@@ -36,7 +36,7 @@ Envelopes
 
 Record
     One line of exactly three raw parts, at most RECORD_BYTES_MAX (8 MiB) long:
-        {"h":<header>,"p":<payload>,"d":"<64 hex>"}\\n
+        {"h":<header>,"p":<payload>,"d":"<64 hex>"}\n
         d    = SHA-256(0x00 || raw h)     the record's digest, and the RFC 6962 leaf of h
         h.pc = SHA-256(0x02 || raw p)     the commitment; p begins with a random salt
         h.prev = d of the record before   the chain
@@ -88,8 +88,8 @@ Torn tail or damage
     they, or what they replaced, had been durable: a later record of a later group, a footer, a
     record out of its place (module `tail`), or a position the caller has seen. A tear goes to
     `quarantine/<time>-<segment>-<offset>.torn`, is synced there, then cut, and a TornTail is added
-    to `ledger.reports`. Whole batches of a partly written group stay. Damage is never cut: it raises
-    LedgerDamagedError, stops every append, and leaves the undamaged records readable
+    to `ledger.reports`. Whole batches of a partly written group stay. Damage is never cut: it
+    raises LedgerDamagedError, stops every append, and leaves the undamaged records readable
     (`read_tolerant`).
 
 Sealing

@@ -207,6 +207,7 @@ class LiveSegment:
         trusted = tip.end
         start, data = self._begin(tip, source, known)
         records, end = _walk_all(data, start, known)
+        rolled = ends_segment(source, data, start, end)
         if known is not None:
             _check_known(
                 known,
@@ -218,7 +219,6 @@ class LiveSegment:
             )
             if records and records[0].seq == known.seq:
                 del records[0]
-        rolled = ends_segment(source, data, start, end)
         whole = end.good.offset + end.footer_bytes
         synced = max(
             start.offset,
@@ -264,7 +264,7 @@ class LiveSegment:
         if known is not None and tip.end is not None:
             if known.seq >= tip.end.seq:
                 base = tip.end
-            elif known.segment == source.first:
+            elif known.segment == source.first and known.offset > 0:
                 base = known
         if base is not None and base.offset <= size:
             back = LINE_END_BYTES if base.seq >= source.first else 0

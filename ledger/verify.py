@@ -41,7 +41,6 @@ from ledger.source import Source, load, load_prefix, open_segment
 from ledger.store import read_identity
 from ledger.tail import find_damage
 
-_LOCK_TIMEOUT_S = 5.0
 _FIND_TRIES = 20
 
 
@@ -85,19 +84,23 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-def verify(root: Path, checkpoint: Position | None = None) -> VerifyReport:
+def verify(
+    root: Path, checkpoint: Position | None = None, *, lock_timeout_s: float = 5.0
+) -> VerifyReport:
     """Check every byte of the ledger in the directory `root`; see the module's docstring.
 
     Args:
         root: the ledger's directory (`<home>/ledger`).
         checkpoint: a position that the ledger must hold.
+        lock_timeout_s: how long to wait, in seconds, for a writer that may be at work on what
+            looks like a torn tail.
 
     Raises:
         LedgerNotFoundError: there is no ledger.
         LedgerUnreadableError: its directories cannot be listed.
         LedgerFormatError: it is of a format this program does not speak.
     """
-    return _Verifier(Layout(root), checkpoint).run()
+    return _Verifier(Layout(root), checkpoint, lock_timeout_s).run()
 
 
 class _Found(Struct, kw_only=True):
@@ -113,10 +116,11 @@ class _Found(Struct, kw_only=True):
 class _Verifier:
     """One verification: collects problems while it goes from segment to segment."""
 
-    def __init__(self, layout: Layout, checkpoint: Position | None) -> None:
+    def __init__(self, layout: Layout, checkpoint: Position | None, lock_timeout_s: float) -> None:
         self._layout = layout
         self._checkpoint = checkpoint
         self._checkpoint_digest = ""
+        self._lock_timeout_s = lock_timeout_s
         self._problems: list[Problem] = []
         self._notes: list[str] = []
         self._events = 0
@@ -196,23 +200,28 @@ class _Verifier:
 
     def _walk_segments(self) -> None:
         done = vanished = 0
+        sources: list[Source] = []
         while True:
-            sources = [each for each in self._reader.sources(self._add_error) if each.first > done]
             if not sources:
-                break
-            source = sources[0]
+                listed = self._reader.sources(self._add_error)
+                sources = [each for each in listed if each.first > done]
+                if not sources:
+                    break
+            source = sources.pop(0)
             try:
                 found = self._look(source)
             except FileNotFoundError:
                 # Sealed between two looks, or really gone.
                 vanished += 1
                 if vanished < _FIND_TRIES:
+                    sources.clear()
                     continue
                 self._add("segment_missing", source.name, seq=source.first, detail="file is gone")
             else:
                 if found.torn and self._lock_state == "untried":
                     # Perhaps a writer at work: look again while no writer can be.
                     self._take_lock()
+                    sources.clear()
                     continue
                 self._accept(source, found)
             done, vanished = source.first, 0
@@ -311,7 +320,7 @@ class _Verifier:
         if not self._layout.lock.exists():
             return
         try:
-            self._lock.acquire(_LOCK_TIMEOUT_S)
+            self._lock.acquire(self._lock_timeout_s)
             self._lock_state = "held"
         except LockTimeoutError:
             self._lock_state = "busy"

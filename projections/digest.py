@@ -1,9 +1,9 @@
 """State digests: equal texts mean equal logical rows, however they came to be.
 
 Each projection is hashed over its rows in key order, values and types included. Of an index the
-logical content counts (which term stands where, in FTS5's own order), not how SQLite laid it out. What has no logical
-content of its own is left out: `checkpoint` is the position, and the trigram index is a function of
-the folded texts that the memories digest covers.
+logical content counts (which term stands where, in FTS5's own order), not how SQLite laid it out.
+What has no logical content of its own is left out: `checkpoint` is the position, and the trigram
+index is a function of the folded texts that the memories digest covers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StateDigest(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     """Ledger position applied last; 0 for an empty store."""
     ledger: str
-    """Digest of the record at that position."""
+    """Digest of the record at that position; empty for an empty store."""
     projections: dict[str, str]
     """Projection -> SHA-256, 64 hex digits."""
 
@@ -50,7 +50,7 @@ def state_digest(connection: Connection) -> StateDigest:
     checkpoint = read_checkpoint(connection)
     return StateDigest(
         seq=0 if checkpoint is None else checkpoint.seq,
-        ledger="" if checkpoint is None else checkpoint.digest,
+        ledger="" if checkpoint is None or checkpoint.seq == 0 else checkpoint.digest,
         projections={
             name: _hash_rows(connection.execute(sql)) for name, sql in _PROJECTIONS.items()
         },

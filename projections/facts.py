@@ -113,7 +113,8 @@ class Facts:
 
     def _touched(self, rid: int, first_seq: int, event_type: str) -> Touched | None:
         memory_id = self._connection.value(
-            "SELECT id FROM memories WHERE rid = ?1 UNION ALL SELECT id FROM tombstones WHERE rid = ?1",
+            "SELECT id FROM memories WHERE rid = ?1 "
+            "UNION ALL SELECT id FROM tombstones WHERE rid = ?1",
             (rid,),
         )
         now = None if memory_id is None else self.memory(memory_id)

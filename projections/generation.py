@@ -5,9 +5,9 @@
     <home>/projections/g000007-k3v9q2xm/memory.db
     <home>/projections/g000007-k3v9q2xm/IN_USE  flock'd, shared, by every process that has it open
 
-A rebuild fills a new generation while the old one serves and then replaces `CURRENT`; names are never
-used again, so a write-ahead log can never meet another database. A generation that `CURRENT` does not
-name is removed when nobody holds `IN_USE`. All of it may be deleted at any time.
+A rebuild fills a new generation while the old one serves and then replaces `CURRENT`; names are
+never used again, so a write-ahead log can never meet another database. A generation that `CURRENT`
+does not name is removed when nobody holds `IN_USE`. All of it may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Generation:
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log."""
         try:
-            return os.stat(self._wal).st_size
+            return self._wal.stat().st_size
         except FileNotFoundError:
             return 0
 
@@ -115,7 +115,7 @@ class Generations:
     def stamp(self) -> Stamp:
         """Identify the present content of `CURRENT` at the price of one `stat`."""
         try:
-            status = os.stat(self._root / "CURRENT")
+            status = (self._root / "CURRENT").stat()
         except FileNotFoundError:
             return None
         return status.st_ino, status.st_mtime_ns
@@ -157,7 +157,7 @@ class Generations:
         It is held in use for the block, and removed after it unless `publish` made it current.
         """
         self._files.ensure_directory(self._root)
-        numbers = [int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self._root)) if match]
+        numbers = [int(match[1]) for match in map(_NAME.fullmatch, self._names()) if match]
         folder = self._root / f"g{max(numbers, default=0) + 1:06}-{self._ids.new_id()}"
         self._files.ensure_directory(folder)
         with _exclusively(folder / "IN_USE"):
@@ -192,14 +192,17 @@ class Generations:
         """Remove every generation that is neither in use nor current; return their names."""
         removed = []
         current = self.current()
-        for name in sorted(os.listdir(self._root)):
-            if name == current or not _NAME.fullmatch(name):
+        for name in filter(_NAME.fullmatch, self._names()):
+            if name == current:
                 continue
             with _exclusively(self._root / name / "IN_USE") as alone:
                 if alone and name != self.current():
                     shutil.rmtree(self._root / name)
                     removed.append(name)
         return removed
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._root.iterdir())
 
     @contextmanager
     def rebuild_lock(self) -> Iterator[None]:

@@ -25,7 +25,10 @@ def find_damage(connection: Connection) -> str | None:
             if verdict != "ok":
                 return str(verdict)
         return _find_unindexed(connection)
-    except (*DAMAGE_ERRORS, StatementError) as error:  # the last: a table that is not there any more
+    except (
+        *DAMAGE_ERRORS,
+        StatementError,
+    ) as error:  # the last: a table that is not there any more
         return str(error)
 
 

@@ -47,7 +47,7 @@ LOCK_TIMEOUT_S = 60.0
 _SHOWN = 10
 
 OpenLedger = Callable[[], Ledger]
-"""Opens the ledger of the home that the door was given; raises LedgerNotFoundError if it has none."""
+"""Opens the ledger of the home that the door was given; LedgerNotFoundError if it has none."""
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -118,7 +118,7 @@ def _rebuild(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) 
     with _current(generations) as old:
         before = None if old is None else _digest_if_sound(ledger, old)
         started = time.monotonic()
-        with progress_bar() as progress:
+        with _progress() as progress:
             report = rebuild(
                 ledger,
                 generations,
@@ -184,7 +184,7 @@ def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None
         live = _digest_of(generation)
     until = ledger.position_at(seq=live.seq)
     with _scratch(None) as database:
-        with progress_bar() as progress:
+        with _progress() as progress:
             replay(ledger, database, until, progress)
         replayed = _digest_of_file(database)
     names = [
@@ -197,7 +197,7 @@ def _replay(arguments: argparse.Namespace, open_ledger: OpenLedger, _: Path) -> 
     ledger = open_ledger()
     until = _moment(ledger, arguments.until)
     with _scratch(arguments.into) as database:
-        with progress_bar() as progress:
+        with _progress() as progress:
             replay(ledger, database, until, progress)
         when = f" of {format_us(until.t_us)}" if until.seq else ""
         print(f"the store as it was at position {until.seq}{when}")
@@ -233,10 +233,8 @@ def _digest(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -
             _bring_up_to_date(ledger, generation)
             print(_digest_of(generation).text(), end="")
             return DONE
-    with progress_bar() as progress:
-        rebuild(
-            ledger, generations, lock_timeout_s=LOCK_TIMEOUT_S, known=None, progress=progress
-        )
+    with _progress() as progress:
+        rebuild(ledger, generations, lock_timeout_s=LOCK_TIMEOUT_S, known=None, progress=progress)
     with _current(generations) as generation:
         assert generation is not None
         print(_digest_of(generation).text(), end="")
@@ -320,42 +318,12 @@ def _scratch(path: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
+def _progress() -> Iterator[Progress]:
     """Draw progress on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _phase, _done, _total: None
         return
-    from rich.console import Console  # noqa: PLC0415 - only people pay for the drawing
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import (
-        Progress as Bar,
-    )
+    from projections.progress_bar import draw  # noqa: PLC0415 - only people pay for the drawing
 
-    columns = (
-        TextColumn("{task.description:<10}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def progress(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bar.add_task(phase, total=total, rate="")
-            speed = bar.tasks[tasks[phase]].speed
-            bar.update(
-                tasks[phase],
-                completed=done,
-                total=max(done, total),
-                rate="" if speed is None else f"{speed:,.0f}/s",
-            )
-
+    with draw() as progress:
         yield progress

@@ -1,9 +1,9 @@
 """What an event does to the tables.
 
-`apply` has no clock, no randomness and no model: everything it needs is in the event or in rows that
-earlier events made. So a rebuild from zero ends in the very rows that live writing left. Search
-indexes are fed afterwards, by `flush_indexes` while live and by `index_everything` in a rebuild: both
-write what the memories table says, so the order of edits leaves no trace.
+`apply` has no clock, no randomness and no model: everything it needs is in the event or in rows
+that earlier events made. So a rebuild from zero ends in the very rows that live writing left.
+Search indexes are fed afterwards, by `flush_indexes` while live and by `index_everything` in a
+rebuild: both write what the memories table says, so the order of edits leaves no trace.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ledger import (
 )
 from projections.connection import Connection
 from projections.substring import forget_trigrams, mark_trigrams
+from projections.term_worker import analyze_rows
 from projections.text import terms
 
 STATE_FIELDS = MemoryState.__struct_fields__
@@ -53,6 +54,12 @@ _decode_state = msgspec.json.Decoder(MemoryState).decode
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_meta = msgspec.json.Decoder(dict[str, Any]).decode
 _state_fields = attrgetter(*STATE_FIELDS)
+
+FTS5_AUTOMERGE, FTS5_HASH_BYTES = 4, 1 << 20
+"""FTS5's own defaults, restored after a bulk."""
+
+BULK_HASH_BYTES = 64 << 20
+"""Postings gathered in memory before a bulk writes a segment."""
 
 ACTIVE, SUPERSEDED, DELETED = "active", "superseded", "deleted"
 """Statuses of a version."""
@@ -116,7 +123,7 @@ class Projector:
             )
 
     def flush_indexes(self) -> None:
-        """Bring the text index, and the list of what the substring index lacks, up to the tables."""
+        """Bring the text index and the list of missing trigrams up to the tables."""
         for rid in self._changed:
             row = self._connection.one(
                 "SELECT title, content, entity_name FROM memories WHERE rid = ?", (rid,)
@@ -294,28 +301,32 @@ class Projector:
         return _memoised(self._connection, self._agents, "agents", agent_id)
 
 
-def index_everything(connection: Connection) -> Iterator[int]:
+def index_everything(connection: Connection, count: int) -> Iterator[int]:
     """Fill an empty text index from the memories table, in rid order; yield the rows done so far.
 
-    FTS5 starts a new segment each time a rowid comes out of order inside a transaction, so a rebuild
-    folds all edits into the table first and indexes each final text once.
+    FTS5 starts a new segment each time a rowid comes out of order inside a transaction, so a
+    rebuild folds all edits into the table first and indexes each final text once.
+
+    Args:
+        connection: where the index is.
+        count: how many memories there are.
+
     """
-    done = 0
-    for rid, *texts in connection.execute(
-        "SELECT rid, title, content, entity_name FROM memories ORDER BY rid"
-    ):
+    _tune_text_index(connection, automerge=0, hashsize=BULK_HASH_BYTES)
+    rows = connection.execute("SELECT rid, title, content, entity_name FROM memories ORDER BY rid")
+    for done, row in enumerate(analyze_rows(rows, count), 1):
         connection.execute(
-            "INSERT INTO memories_fts(rowid, title, content, entity) VALUES(?, ?, ?, ?)",
-            (rid, *_terms_of(*texts)),
+            "INSERT INTO memories_fts(rowid, title, content, entity) VALUES(?, ?, ?, ?)", row
         )
-        done += 1
         yield done
+    _tune_text_index(connection, automerge=FTS5_AUTOMERGE, hashsize=FTS5_HASH_BYTES)
 
 
-def state_of(connection: Connection, rid: int) -> MemoryState | None:
-    """Return the current state of a memory, or None when it is deleted."""
-    row = connection.one(_SELECT_STATE, (rid,))
-    return None if row is None else state_from_columns(row)
+def _tune_text_index(connection: Connection, **options: int) -> None:
+    for name, value in options.items():
+        connection.execute(
+            "INSERT INTO memories_fts(memories_fts, rank) VALUES(?, ?)", (name, value)
+        )
 
 
 def decode_state(text: str) -> MemoryState:
@@ -347,10 +358,15 @@ def _state_values(state: MemoryState) -> list[Any]:
 
 def state_from_columns(row: Sequence[Any]) -> MemoryState:
     """Build a state from columns named and ordered as `STATE_FIELDS`."""
+    return MemoryState(**state_fields(row))
+
+
+def state_fields(row: Sequence[Any]) -> dict[str, Any]:
+    """Return the fields of a state from columns named and ordered as `STATE_FIELDS`."""
     fields = dict(zip(STATE_FIELDS, row, strict=True))
     fields["tags"] = () if fields["tags"] is None else _decode_tags(fields["tags"])
     fields["meta"] = {} if fields["meta"] is None else _decode_meta(fields["meta"])
-    return MemoryState(**fields)
+    return fields
 
 
 def _memoised(connection: Connection, memo: dict[str, int], table: str, key: str) -> int:

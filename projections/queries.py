@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from ledger import MemoryState, format_us
 from projections.connection import Connection
+from projections.model import LayerStatistics, Memory, Version
 from projections.projector import (
     ACTIVE,
     STATE_FIELDS,
     SUPERSEDED,
     decode_state,
+    state_fields,
     state_from_columns,
 )
 
@@ -27,85 +27,15 @@ MEMORY_COLUMNS = ", ".join(
 """Columns of `memories m` that `memory_from_columns` takes."""
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory as it is now."""
-
-    id: str
-    layer: str
-    content: str
-    title: str | None = None
-    entity_type: str | None = None
-    entity_name: str | None = None
-    scope: str
-    tags: tuple[str, ...] = ()
-    meta: dict[str, Any] = {}
-    confidence: float
-    importance: float
-    source: str
-    source_file: str | None = None
-    session_id: str | None = None
-    event_at: str | None = None
-    valid_from: str | None = None
-    valid_until: str | None = None
-    expires_at: str | None = None
-    supersedes: str | None = None
-    superseded_by: str | None = None
-    created_at: str
-    updated_at: str
-    version: int
-    """Ledger position of the event that last moved it: pass it as `expected_version`."""
-
-
-class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One state a memory has had, with the half-open ledger interval in which it was current."""
-
-    version: int
-    status: str
-    from_seq: int
-    to_seq: int | None = None
-    at: str
-    actor: str
-    content: str | None = None
-    title: str | None = None
-    confidence: float | None = None
-    importance: float | None = None
-    superseded_by: str | None = None
-
-
-class LayerStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of one layer."""
-
-    total: int
-    active: int
-    superseded: int
-    expired: int
-    avg_confidence: float
-    avg_age_days: float
-    top_entities: tuple[str, ...]
-
-
 def memory_from_columns(row: Sequence[Any]) -> Memory:
     """Build a memory from the columns of `MEMORY_COLUMNS`."""
-    memory_id, version, created_us, updated_us, *state = row
-    return memory_from_state(
-        state_from_columns(state),
-        memory_id=memory_id,
-        version=version,
-        created_us=created_us,
-        updated_us=updated_us,
-    )
-
-
-def memory_from_state(
-    state: MemoryState, *, memory_id: str, version: int, created_us: int, updated_us: int
-) -> Memory:
-    """Dress a state with what identifies it."""
+    memory_id, version, created_us, updated_us, *columns = row
     return Memory(
         id=memory_id,
         version=version,
         created_at=format_us(created_us),
         updated_at=format_us(updated_us),
-        **{name: getattr(state, name) for name in STATE_FIELDS},
+        **state_fields(columns),
     )
 
 
@@ -158,7 +88,8 @@ def versions_of(connection: Connection, workspace: int | None, memory_id: str) -
         from_seq, version, *columns = current
         state = state_from_columns(columns)
         status = ACTIVE if state.superseded_by is None else SUPERSEDED
-        versions.append(_version(connection, version, status, from_seq, None, state))
+        interval = (from_seq, None)
+        versions.append(_version(connection, interval, version, status, state))
     closed = connection.execute(
         "SELECT version, status, from_seq, to_seq, state FROM memory_versions "
         "WHERE rid = ? ORDER BY from_seq DESC",
@@ -166,7 +97,11 @@ def versions_of(connection: Connection, workspace: int | None, memory_id: str) -
     )
     versions += [
         _version(
-            connection, version, status, from_seq, to_seq, None if text is None else decode_state(text)
+            connection,
+            (from_seq, to_seq),
+            version,
+            status,
+            None if text is None else decode_state(text),
         )
         for version, status, from_seq, to_seq, text in closed
     ]
@@ -237,12 +172,12 @@ def _walk(
 
 def _version(
     connection: Connection,
+    interval: tuple[int, int | None],
     version: int,
     status: str,
-    from_seq: int,
-    to_seq: int | None,
     state: MemoryState | None,
 ) -> Version:
+    from_seq, to_seq = interval
     row = connection.one(
         "SELECT e.t_us, a.name FROM events e LEFT JOIN agents a ON a.rid = e.actor WHERE e.seq = ?",
         (from_seq,),

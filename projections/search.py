@@ -1,19 +1,21 @@
 """Search: filters, the text leg, the exact leg, and the re-ranking both share.
 
-A leg yields candidates, best first; re-ranking multiplies relevance with importance, decay and
-recency. Pages are cut from blocks of `BLOCK` candidates, each re-ranked in itself, so that a page
-holds the same memories whatever page was asked for before.
+A leg yields candidates, best first, in one or more runs; re-ranking multiplies relevance with
+importance, decay and recency. Each run is re-ranked in blocks of `BLOCK` candidates. Neither runs
+nor blocks depend on the page that is asked for, so pages of any size cut one and the same list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from projections.connection import Connection
-from projections.queries import MEMORY_COLUMNS, US_PER_DAY, Memory, memory_from_columns
+from projections.model import Memory
+from projections.queries import MEMORY_COLUMNS, US_PER_DAY, memory_from_columns
 from projections.substring import trigram_match
 from projections.text import Query, Term, fold
 
@@ -26,6 +28,9 @@ HALF_LIFE_DAYS = {"episodic": 30.0, "resource": 90.0}
 TWO_TERMS_PENALTY = 0.9
 ANY_TERM_PENALTY = 0.8
 """What a match of some terms is worth beside a match of all; the first seed's figures."""
+
+RUN_LENGTH_MIN = 11
+"""Candidates, one more than a usual page, with which a run is not joined by looser matches."""
 
 SCORED_ROWS_MAX = 20_000
 """Rows that "any term" may score: matching is cheap and BM25 is not (about 0.5 us a row)."""
@@ -67,7 +72,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         if self.scope is not None:
             parts.append(("m.scope = ?", (self.scope,)))
         parts += [
-            ("EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = ?)", (tag,)) for tag in self.tags
+            ("EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = ?)", (tag,))
+            for tag in self.tags
         ]
         if self.happened_from is not None:
             parts.append(("m.happened_to > ?", (self.happened_from,)))
@@ -100,8 +106,19 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Candidate(msgspec.Struct, frozen=True):
+    """A match: its relevance, in (0, 1], and what re-ranking weighs it by."""
+
     rid: int
     relevance: float
+    importance: float
+    layer: str
+    created_us: int
+
+    def score(self, now_us: int) -> float:
+        """Return relevance x (0.3 + 0.7 importance) x decay(layer) x recency."""
+        age_days = max(0.0, (now_us - self.created_us) / US_PER_DAY)
+        weight = (0.3 + 0.7 * self.importance) * decay(self.layer, age_days) * recency(age_days)
+        return self.relevance * weight
 
 
 def search_text(
@@ -112,15 +129,19 @@ def search_text(
     All terms first; while that gives too few, the two most specific terms; then any term.
     """
     wanted = _wanted(limit, offset)
-    found: dict[int, float] = {}
+    found: dict[int, _Candidate] = {}
+    runs = [0]
     matched = "all"
-    for matched, expression, penalty in _relaxations(connection, query):
-        for candidate in _match(connection, expression, filters, wanted):
-            found.setdefault(candidate.rid, candidate.relevance * penalty)
-        if len(found) >= offset + limit + 1:
-            break
-    candidates = [_Candidate(rid, relevance) for rid, relevance in found.items()][:wanted]
-    return _page(connection, candidates, filters.now_us, limit, offset, matched)
+    for stage, expression, penalty in _relaxations(connection, query):
+        matched = stage
+        for candidate in _match(connection, expression, penalty, filters, wanted):
+            found.setdefault(candidate.rid, candidate)
+        if len(found) >= RUN_LENGTH_MIN:
+            runs.append(len(found))
+            if len(found) > offset + limit:
+                break
+    ranked = _rerank(list(found.values()), runs, filters.now_us)
+    return _page(connection, ranked, matched, limit=limit, offset=offset)
 
 
 def search_exact(
@@ -133,12 +154,13 @@ def search_exact(
     folded = fold(text)
     wanted = _wanted(limit, offset)
     candidates: list[_Candidate] = []
-    for rid, content in _holding(connection, folded, filters):
+    for content, candidate in _holding(connection, folded, filters):
         if folded in fold(content):
-            candidates.append(_Candidate(rid, 1.0))
+            candidates.append(candidate)
             if len(candidates) == wanted:
                 break
-    return _page(connection, candidates, filters.now_us, limit, offset, "substring")
+    ranked = _rerank(candidates, [0], filters.now_us)
+    return _page(connection, ranked, "substring", limit=limit, offset=offset)
 
 
 def _relaxations(connection: Connection, query: Query) -> Iterator[tuple[str, str, float]]:
@@ -184,21 +206,25 @@ def _document_count(connection: Connection, term: Term) -> int:
 
 
 def _match(
-    connection: Connection, expression: str, filters: Filters, wanted: int
+    connection: Connection, expression: str, penalty: float, filters: Filters, wanted: int
 ) -> Iterator[_Candidate]:
     where, params = filters.conditions()
     rows = connection.execute(
-        "SELECT m.rid, f.rank FROM memories_fts f JOIN memories m ON m.rid = f.rowid "
+        "SELECT f.rank, m.rid, m.importance, m.layer, m.created_us "
+        "FROM memories_fts f JOIN memories m ON m.rid = f.rowid "
         f"WHERE f.memories_fts MATCH ? AND {where} ORDER BY f.rank LIMIT ?",
         (expression, *params, wanted),
     )
-    for rid, rank in rows:
+    for rank, rid, importance, layer, created_us in rows:
         # FTS5's bm25() is negative, more so for a better match; |x| / (1 + |x|) keeps its order.
-        yield _Candidate(rid, -rank / (1.0 - rank))
+        relevance = penalty * -rank / (1.0 - rank)
+        yield _Candidate(rid, relevance, importance, layer, created_us)
 
 
-def _holding(connection: Connection, folded: str, filters: Filters) -> Iterator[tuple[int, str]]:
-    """Yield (rid, content) of every memory that may hold a folded string."""
+def _holding(
+    connection: Connection, folded: str, filters: Filters
+) -> Iterator[tuple[str, _Candidate]]:
+    """Yield content and candidate of every memory that may hold a folded string."""
     where, params = filters.conditions()
     expression = trigram_match(folded)
     if expression is None:
@@ -209,29 +235,40 @@ def _holding(connection: Connection, folded: str, filters: Filters) -> Iterator[
             "OR m.rid IN (SELECT rid FROM trigrams_pending)) AND "
         )
         params = [expression, *params]
-    yield from connection.execute(
-        f"SELECT m.rid, m.content FROM memories m WHERE {source}{where} "
+    rows = connection.execute(
+        "SELECT m.content, m.rid, 1.0, m.importance, m.layer, m.created_us "
+        f"FROM memories m WHERE {source}{where} "
         "ORDER BY m.importance DESC, m.confidence DESC, m.rid DESC",
         params,
     )
+    for content, *match in rows:
+        yield content, _Candidate(*match)
 
 
 def _wanted(limit: int, offset: int) -> int:
-    """Candidates to fetch: whole blocks, and one more to know whether there is more."""
-    return -(-(offset + limit) // BLOCK) * BLOCK + 1
+    """Candidates to fetch: the page's last block, wherever it begins, is whole."""
+    return offset + limit + BLOCK
+
+
+def _rerank(candidates: list[_Candidate], runs: list[int], now_us: int) -> list[tuple[float, int]]:
+    """Return (score, rid) in the final order; `runs` says where each run begins, from 0 on."""
+    ranked: list[tuple[float, int]] = []
+    for run, end in pairwise([*runs, len(candidates)]):
+        for start in range(run, end, BLOCK):
+            block = candidates[start : min(start + BLOCK, end)]
+            scored = [(candidate.score(now_us), candidate.rid) for candidate in block]
+            ranked += sorted(scored, reverse=True)
+    return ranked
 
 
 def _page(
     connection: Connection,
-    candidates: list[_Candidate],
-    now_us: int,
+    ranked: list[tuple[float, int]],
+    matched: str,
+    *,
     limit: int,
     offset: int,
-    matched: str,
 ) -> Page:
-    ranked: list[tuple[float, int]] = []
-    for start in range(0, len(candidates), BLOCK):
-        ranked += _rerank(connection, candidates[start : start + BLOCK], now_us)
     page = ranked[offset : offset + limit]
     memories = {
         rid: memory_from_columns(columns)
@@ -243,30 +280,9 @@ def _page(
     }
     return Page(
         hits=tuple(Hit(memory=memories[rid], score=score) for score, rid in page),
-        has_more=len(candidates) > offset + limit,
+        has_more=len(ranked) > offset + limit,
         matched=matched,
     )
-
-
-def _rerank(
-    connection: Connection, candidates: list[_Candidate], now_us: int
-) -> list[tuple[float, int]]:
-    """Order a block by relevance x (0.3 + 0.7 importance) x decay(layer) x recency."""
-    rows = {
-        rid: rest
-        for rid, *rest in connection.execute(
-            "SELECT rid, importance, layer, created_us FROM memories "
-            f"WHERE rid IN ({', '.join('?' * len(candidates))})",
-            [candidate.rid for candidate in candidates],
-        )
-    }
-    scored = []
-    for candidate in candidates:
-        importance, layer, created_us = rows[candidate.rid]
-        age_days = max(0.0, (now_us - created_us) / US_PER_DAY)
-        weight = (0.3 + 0.7 * importance) * decay(layer, age_days) * recency(age_days)
-        scored.append((candidate.relevance * weight, candidate.rid))
-    return sorted(scored, key=lambda pair: (-pair[0], -pair[1]))
 
 
 def decay(layer: str, age_days: float) -> float:

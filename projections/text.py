@@ -119,6 +119,17 @@ _WORD = re.compile(
     )
 )
 
+_PLAIN_WORD = re.compile("([A-Za-z]+)|([А-Яа-яЁё]+)")
+_PLAIN_KINDS = ("", _LETTER_OF_SCRIPT["latin"], _LETTER_OF_SCRIPT["cyrillic"])
+
+# Text in which a chunk is a run of letters and digits, and folding keeps every character's place.
+_PLAIN_TEXT = re.compile("[\\x00-\\x7fА-Яа-яЁё«»\u2013\u2014\u2018-\u201e\u2026]*")
+
+_HEAD_KEEPING_ALGORITHMS = frozenset({"", "english", "russian"})
+"""Those whose stem begins as the word does, but for its last `_STEM_CHANGES_MAX` characters."""
+
+_STEM_CHANGES_MAX = 2
+
 _QUOTED = re.compile(
     '"([^"]*)"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»|»([^«»]*)«|‹([^‹›]*)›'
     "|「([^「」]*)」|『([^『』]*)』|＂([^＂]*)＂"
@@ -280,7 +291,7 @@ def occurrences(
     hits: list[Token] = []
     if not whole and not prefixes:
         return hits
-    for found in _CHUNK.finditer(text):
+    for found in _chunks_worth_a_look(text, wanted, memo):
         joined = memo[found[0]]
         if joined in whole or " " in joined or joined.startswith(prefixes):
             hits.extend(
@@ -291,6 +302,41 @@ def occurrences(
             if len(hits) >= limit:
                 break
     return hits
+
+
+def _chunks_worth_a_look(
+    text: str, wanted: Collection[Term], memo: "_Memo"
+) -> Iterator[re.Match[str]]:
+    """Yield, in order, the chunks that may hold a wanted term: in plain prose not many."""
+    if not (memo.keeps_heads and (text.isascii() or _PLAIN_TEXT.fullmatch(text))):
+        yield from _CHUNK.finditer(text)
+        return
+    folded = text.lower().replace("ё", "е")
+    chunks: dict[int, re.Match[str]] = {}
+    for term in wanted:
+        head = term.text[: max(1, len(term.text) - _STEM_CHANGES_MAX)]
+        at = folded.find(head)
+        while at >= 0:
+            if _begins_word(folded, at):
+                start = _start_of_chunk(folded, at)
+                found = _CHUNK.match(text, start)
+                assert found is not None, "a word begins here"
+                chunks[start] = found
+                at = found.end() - 1
+            at = folded.find(head, at + 1)
+    yield from (chunks[start] for start in sorted(chunks))
+
+
+def _begins_word(folded: str, at: int) -> bool:
+    """Tell whether a word may begin here, in plain text: not within letters of one alphabet."""
+    before = folded[at - 1 : at]
+    return not before.isalnum() or before.isascii() != folded[at].isascii()
+
+
+def _start_of_chunk(folded: str, at: int) -> int:
+    while at and folded[at - 1].isalnum():
+        at -= 1
+    return at
 
 
 def parse_query(text: str, languages: Languages = ENGLISH_AND_RUSSIAN) -> Query:
@@ -373,6 +419,7 @@ class _Memo(dict[str, str]):
         super().__init__()
         self._stem: dict[str, Callable[[str], str]] = {}
         self._stop_words: dict[str, frozenset[str]] = {}
+        self.keeps_heads = _HEAD_KEEPING_ALGORITHMS.issuperset(languages.by_script().values())
         # A stemmer keeps state while it works.
         self._lock = Lock()
         for script, algorithm in languages.by_script().items():
@@ -382,8 +429,12 @@ class _Memo(dict[str, str]):
                 self._stop_words[kind] = _STOP_WORDS.get(algorithm, frozenset())
 
     def __missing__(self, chunk: str) -> str:
-        folded = fold(chunk)
-        if len(folded) > _MEMO_CHUNK_CHARS_MAX:
+        plain = _PLAIN_WORD.fullmatch(chunk)
+        folded = chunk.lower().replace("ё", "е") if plain else fold(chunk)
+        if plain and len(chunk) <= WORD_CHARS_MAX:
+            # Most new chunks of prose: one word, of which no more than its script has to be known.
+            joined = self._stemmed(_PLAIN_KINDS[plain.lastindex or 0], folded)
+        elif len(folded) > _MEMO_CHUNK_CHARS_MAX:
             joined = " ".join(self._terms_of_long(folded))
         else:
             joined = " ".join(map(self.term, _pieces(folded)))

@@ -12,25 +12,20 @@ from typing import TypeVar
 import msgspec
 
 from ledger import Clock, format_us
-from projections import (
-    Connection,
-    Filters,
-    Hit,
-    Memory,
-    Page,
-    Term,
+from projections.checkpoint import read_checkpoint
+from projections.connection import Connection
+from projections.model import Memory
+from projections.queries import (
     chain_of,
     deleted_at,
     find_memory,
     layer_statistics,
-    parse_query,
-    read_checkpoint,
-    search_exact,
-    search_text,
-    snippet,
     versions_of,
     workspace_rid,
 )
+from projections.search import Filters, Hit, Page, search_exact, search_text
+from projections.snippet import snippet
+from projections.text import Term, parse_query
 from server.commands import (
     LAYERS,
     AddArgs,
@@ -47,6 +42,7 @@ from server.commands import (
     UndoResult,
     UpdateArgs,
     UpdateResult,
+    WriteArgs,
 )
 from server.commit import Command, Committer, Decide, Repeat
 from server.decide import check_date, decide_add, decide_delete, decide_undo, decide_update
@@ -61,15 +57,9 @@ ACTOR_UNKNOWN = "unknown"
 REPLY_CONTENT_CHARS_MAX = 100_000
 """Content in one search reply; one memory of the greatest length always fits."""
 
-REPAIRED = (
-    "the request held text that is not valid Unicode; each such piece was replaced by U+FFFD"
-)
+REPAIRED = "the request held text that is not valid Unicode; each such piece was replaced by U+FFFD"
 
 R = TypeVar("R", bound=Result)
-
-_FOUND_FIELDS = tuple(
-    name for name in Found.__struct_fields__ if name not in ("content", "content_cut", "snippet", "score")
-)
 
 
 class App:
@@ -190,7 +180,7 @@ class App:
         )
 
     def _write(
-        self, result: type[R], args: msgspec.Struct, decide: Decide, repeat: Repeat, call: Call
+        self, result: type[R], args: WriteArgs, decide: Decide, repeat: Repeat, call: Call
     ) -> R:
         reply = self._committer.submit(
             Command(
@@ -227,7 +217,9 @@ class App:
 
     def _filters(self, args: SearchArgs) -> Filters:
         true_at = None if args.as_of is None else check_date("as_of", args.as_of)[1] - 1
-        happened_from = None if args.date_from is None else check_date("date_from", args.date_from)[0]
+        happened_from = (
+            None if args.date_from is None else check_date("date_from", args.date_from)[0]
+        )
         happened_to = None if args.date_to is None else check_date("date_to", args.date_to)[1]
         if happened_from is not None and happened_to is not None and happened_to <= happened_from:
             raise InvalidArgumentsError(
@@ -285,14 +277,14 @@ class App:
         )
 
     def _status(self, memory: Memory) -> str:
-        if memory.superseded_by is None and memory.expires_at is not None:
-            if memory.expires_at <= format_us(self._clock.now_us()):
-                return "expired"
-        return "active" if memory.superseded_by is None else "superseded"
+        if memory.superseded_by is not None:
+            return "superseded"
+        now = format_us(self._clock.now_us())
+        return "active" if memory.expires_at is None or memory.expires_at > now else "expired"
 
 
 def _within_budget(hits: tuple[Hit, ...], terms: tuple[Term, ...]) -> tuple[tuple[Found, ...], int]:
-    """Dress the hits, cutting contents once the reply is full; return them and how many were cut."""
+    """Dress the hits, cutting contents once the reply is full; count those cut."""
     left, cut, found = REPLY_CONTENT_CHARS_MAX, 0, []
     for hit in hits:
         memory = hit.memory
@@ -306,7 +298,23 @@ def _within_budget(hits: tuple[Hit, ...], terms: tuple[Term, ...]) -> tuple[tupl
                 content_cut=not fits,
                 snippet=short,
                 score=float(f"{hit.score:.6g}"),
-                **{name: getattr(memory, name) for name in _FOUND_FIELDS},
+                id=memory.id,
+                layer=memory.layer,
+                title=memory.title,
+                entity_type=memory.entity_type,
+                entity_name=memory.entity_name,
+                scope=memory.scope,
+                tags=memory.tags,
+                confidence=memory.confidence,
+                importance=memory.importance,
+                source_file=memory.source_file,
+                event_at=memory.event_at,
+                valid_from=memory.valid_from,
+                valid_until=memory.valid_until,
+                expires_at=memory.expires_at,
+                superseded_by=memory.superseded_by,
+                created_at=memory.created_at,
+                version=memory.version,
             )
         )
     return tuple(found), cut

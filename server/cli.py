@@ -1,7 +1,7 @@
 """The command line.
 
-`mnemolog serve`, or bare `mnemolog` when standard input is not a terminal, is the stdio server: that
-start imports nothing that it does not need.
+`mnemolog serve`, or bare `mnemolog` when standard input is not a terminal, is the stdio server:
+that start imports nothing that it does not need.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from projections import LayerStatistics, Memory, Version
+from projections.model import LayerStatistics, Memory, Version
 
 Layer = Literal["episodic", "semantic", "procedural", "resource"]
 EntityType = Literal["user", "project", "person", "concept", "file", "rule", "tool"]
@@ -232,7 +232,8 @@ class UpdateArgs(Args, frozen=True, kw_only=True):
             str,
             Meta(
                 max_length=CONTENT_CHARS_MAX,
-                description="Content of the new memory with supersede (default: `content`, else as it was)",
+                description="Content of the new memory with supersede (default: `content`, else "
+                "as it was)",
             ),
         ]
         | None
@@ -323,6 +324,10 @@ class UndoResult(Result, frozen=True, kw_only=True):
     """Ids of the memories it changed."""
 
 
-def request_digest_input(args: Struct) -> bytes:
+WriteArgs = AddArgs | UpdateArgs | DeleteArgs | UndoArgs
+"""The arguments of what changes the store."""
+
+
+def request_digest_input(args: WriteArgs) -> bytes:
     """Return what two requests must share to be the same request: all fields but the key."""
     return msgspec.json.encode(msgspec.structs.replace(args, idempotency_key=None), order="sorted")

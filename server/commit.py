@@ -34,15 +34,11 @@ from ledger import (
     WorkspaceCreated,
     Writer,
 )
-from projections import (
-    DAMAGE_ERRORS,
-    STORAGE_ERRORS,
-    Connection,
-    Facts,
-    Generation,
-    write_checkpoint,
-)
-from server.commands import request_digest_input
+from projections.checkpoint import write_checkpoint
+from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection
+from projections.facts import Facts
+from projections.generation import Generation
+from server.commands import WriteArgs, request_digest_input
 from server.decide import Decision, Moment
 from server.errors import (
     BusyError,
@@ -67,7 +63,7 @@ Repeat = Callable[[Any, Facts, int], msgspec.Struct]
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A request to change the store."""
 
-    args: Any
+    args: WriteArgs
     decide: Decide
     repeat: Repeat
     """Makes the reply to a request that was done before, from its position."""
@@ -208,8 +204,8 @@ class Committer:
                     write_checkpoint(connection, end)
         except BaseException:
             generation.projector.forget_changes()
-            # After the commit point the ledger has the events whatever became of the tables: the next
-            # writer applies them again, so the callers are told the truth, which is success.
+            # After the commit point the ledger has the events whatever became of the tables: the
+            # next writer applies them again, so the callers are told the truth, which is success.
             if not committed:
                 raise
         for pending in round_:
@@ -294,7 +290,7 @@ class Committer:
                 raise _ApplyError(cause) from cause
         return position
 
-    def _idempotency(self, parties: _Parties, args: Any) -> tuple[str, str | None]:  # noqa: ANN401 - any command's arguments
+    def _idempotency(self, parties: _Parties, args: WriteArgs) -> tuple[str, str | None]:
         """Return the keyed digest of the idempotency key and the digest of the request."""
         if args.idempotency_key is None:
             return "", None
@@ -338,12 +334,13 @@ def _repeat(
     return lambda: reply
 
 
-def _refusal(error: Exception) -> UseCaseError:
+def _refusal(error: Exception) -> UseCaseError:  # noqa: PLR0911 - one table
     """Turn the errors of ledger and SQLite into what a caller is told."""
     match error:
         case LockTimeoutError():
             return BusyError(
-                "Another process kept the store's lock for too long; nothing was written. Try again."
+                "Another process kept the store's lock for too long; nothing was written. Try "
+                "again."
             )
         case LedgerWriteError(outcome="unknown"):
             return OutcomeUnknownError(
@@ -364,4 +361,6 @@ def _refusal(error: Exception) -> UseCaseError:
             return StoreError(f"The store refused: {error}")
         case _:
             # The tables could not be written; the ledger was not asked to.
-            return DiskFullError("The disk is full or failing; nothing was written. Free some space.")
+            return DiskFullError(
+                "The disk is full or failing; nothing was written. Free some space."
+            )

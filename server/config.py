@@ -7,7 +7,7 @@
 | MNEMOLOG_COMPRESSION | of sealed segments: zstd or gzip | zstd |
 | MNEMOLOG_SEGMENT_BYTES | size at which a segment is sealed, 65,536 or more | 16,777,216 |
 | MNEMOLOG_LOCK_TIMEOUT_S | wait for the ledger's lock, seconds, 0.1 to 3,600 | 30 |
-| MNEMOLOG_PUBLIC_DATA | folder of data sets that are not shipped; the demo looks for locomo.json | none |
+| MNEMOLOG_PUBLIC_DATA | folder of data sets that are not shipped (locomo.json) | none |
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _home(environment: Mapping[str, str]) -> Path:
     if "\0" in given:
         raise ConfigError("MNEMOLOG_HOME holds a NUL character; give a folder's path")
     if given:
-        # Resolved, so that a relative path means one place for the life of the process and two names
-        # of one store are one store.
+        # Resolved, so that a relative path means one place for the life of the process and two
+        # names of one store are one store.
         return Path(given).expanduser().resolve()
     from platformdirs import user_data_path  # noqa: PLC0415 - 20 ms that most starts do not need
 

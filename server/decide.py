@@ -24,7 +24,8 @@ from ledger import (
     format_us,
     parse_span,
 )
-from projections import STATE_FIELDS, Current, Facts, Tombstone, Touched
+from projections.facts import Current, Facts, Tombstone, Touched
+from projections.projector import STATE_FIELDS
 from server.commands import (
     AddArgs,
     AddResult,
@@ -100,7 +101,7 @@ def decide_update(args: UpdateArgs, facts: Facts, moment: Moment) -> Decision:
     current = _existing(facts, args.id, args.expected_version)
     if args.new_content is not None and not args.supersede:
         raise InvalidArgumentsError(
-            "`new_content` goes with `supersede: true`; to change the memory in place, pass `content`",
+            "`new_content` goes with `supersede: true`; to change it in place, pass `content`.",
             details={"field": "new_content"},
         )
     content = args.content if args.new_content is None else args.new_content
@@ -302,8 +303,8 @@ def _existing(facts: Facts, memory_id: str, expected_version: int | None) -> Cur
         )
     if expected_version is not None and expected_version != memory.version:
         raise VersionConflictError(
-            f"Memory {memory_id} is at version {memory.version}, not {expected_version}; nothing was "
-            "changed. Read it again and decide anew.",
+            f"Memory {memory_id} is at version {memory.version}, not {expected_version}; nothing "
+            "was changed. Read it again and decide anew.",
             details={"id": memory_id, "version": memory.version},
         )
     return memory
@@ -326,16 +327,18 @@ def _refuse_blank(field: str, text: str) -> None:
 
 
 def _refuse_bad_dates(args: AddArgs) -> None:
-    for field in ("event_at", "valid_from", "valid_until"):
-        value = getattr(args, field)
-        if value is not None:
-            check_date(field, value)
-    if args.valid_from is not None and args.valid_until is not None:
-        if parse_span(args.valid_from)[0] >= parse_span(args.valid_until)[1]:
-            raise InvalidArgumentsError(
-                "`valid_until` lies before `valid_from`; the fact would never hold.",
-                details={"field": "valid_until"},
-            )
+    spans = {
+        field: check_date(field, value)
+        for field in ("event_at", "valid_from", "valid_until")
+        if (value := getattr(args, field)) is not None
+    }
+    if "valid_from" not in spans or "valid_until" not in spans:
+        return
+    if spans["valid_from"][0] >= spans["valid_until"][1]:
+        raise InvalidArgumentsError(
+            "`valid_until` lies before `valid_from`; the fact would never hold.",
+            details={"field": "valid_until"},
+        )
 
 
 def check_date(field: str, value: str) -> tuple[int, int]:
@@ -357,7 +360,7 @@ def _expiry(ttl_days: float | None, now_us: int) -> str | None:
     expires_us = now_us + ttl_days * US_PER_DAY
     if not expires_us <= EXPIRY_US_MAX:
         raise InvalidArgumentsError(
-            "`ttl_days` reaches beyond the year 9999; leave it out for a memory that never expires.",
+            "`ttl_days` reaches beyond the year 9999; leave it out for one that never expires.",
             details={"field": "ttl_days"},
         )
     return format_us(int(expires_us))

@@ -63,8 +63,8 @@ def gather_input(documents: Path | None) -> list[Json]:
     ][:DOCUMENT_PIECES_MAX]
     turns = list(_conversation())[:CONVERSATION_TURNS_MAX]
     print(
-        f"Input: {len(NOTES)} bundled notes, {len(pieces)} pieces of documents in {folder.name or '/'}, "
-        f"{len(turns)} turns of a conversation."
+        f"Input: {len(NOTES)} bundled notes, {len(pieces)} pieces of documents in "
+        f"{folder.name or '/'}, {len(turns)} turns of a conversation."
     )
     return [*memories, *pieces, *turns]
 
@@ -187,7 +187,9 @@ def _write_until_killed(home: Path, number: int) -> list[str]:
     try:
         _request(process, 0, "initialize", _HANDSHAKE)
         for written in range(1, 1_000_000):
-            content = f"Kill round {number}, note {written}: written while the server was being killed."
+            content = (
+                f"Kill round {number}, note {written}: written while the server was being killed."
+            )
             arguments = {"content": content, "layer": "episodic", "scope": "killed"}
             reply = _request(
                 process, written, "tools/call", {"name": "memory_add", "arguments": arguments}
@@ -238,7 +240,9 @@ async def _find_acknowledged(client: Client, ids: list[str], acknowledged: list[
     total = (await _call(client, "memory_inspect", {}))["total"]
     more = total - len(ids) - len(acknowledged)
     _expect(0 <= more <= KILL_ROUNDS, f"{more} memories more than acknowledged")
-    _saw(f"all {len(ids) + len(acknowledged)} are there, and {more} more that a kill cut the answer of")
+    _saw(
+        f"all {len(ids) + len(acknowledged)} are there, and {more} more whose answer a kill cut off"
+    )
 
 
 def _rebuild_from_zero(home: Path) -> None:

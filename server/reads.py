@@ -1,44 +1,29 @@
-"""The generation in use, kept fresh: opened, swapped, doubted and rebuilt behind every reader's back.
+"""The generation in use: opened, swapped, doubted and rebuilt behind every reader's back.
 
 A read is a function of a connection. It runs in one transaction on the newest generation; if SQLite
-or FTS5 finds damage, the projections are rebuilt and the read runs again. While a rebuild is under way
-callers wait for it a bounded time and are then told how far it is: never an empty answer.
+or FTS5 finds damage, the projections are rebuilt and the read runs again. While a rebuild is under
+way callers wait for it a bounded time and are then told how far it is: never an empty answer.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 from ledger import Ledger, LedgerDamagedError, LedgerError
-from projections import (
-    DAMAGE_ERRORS,
-    STORAGE_ERRORS,
-    Connection,
-    Generation,
-    Generations,
-    Interrupted,
-    ProgramOutdatedError,
-    Progress,
-    ProjectionMissingError,
-    ProjectionOutdatedError,
-    find_damage,
-    read_checkpoint,
-    rebuild,
-    salvage,
-)
+from projections.checkpoint import read_checkpoint
+from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection, Interrupted
+from projections.errors import ProgramOutdatedError, ProjectionMissingError, ProjectionOutdatedError
+from projections.generation import Generation, Generations
+from projections.integrity import find_damage
+from projections.rebuild import Progress, rebuild, salvage
 from server.errors import CallCancelledError, OutdatedError, RebuildingError
 from server.tool import Call
 
-REBUILD_WAIT_S = 10.0
-"""How long a call waits for a rebuild before it is told to come back."""
-
-_PHASE_SHARES = {"events": (0, 40), "text": (40, 45), "substrings": (85, 15)}
+_PHASE_SHARES = {"events": (0, 30), "text": (30, 70)}
 """Phase of a rebuild -> percent at its start, and percent it adds."""
 
 T = TypeVar("T")
@@ -53,9 +38,11 @@ class ReadSide:
         generations: Generations,
         *,
         lock_timeout_s: float,
-        rebuild_wait_s: float = REBUILD_WAIT_S,
+        rebuild_wait_s: float,
+        log: Callable[[str], None],
     ) -> None:
         """Bind to a ledger and its generations; nothing is opened yet."""
+        self._log = log
         self._ledger = ledger
         self._generations = generations
         self._lock_timeout_s = lock_timeout_s
@@ -79,9 +66,12 @@ class ReadSide:
         for attempt in (1, 2):
             generation = self.current(call)
             try:
-                with generation.readers.borrow() as connection, call.on_cancel(connection.interrupt):
-                    with connection.transaction(write=False):
-                        return read(connection)
+                with (
+                    generation.readers.borrow() as connection,
+                    call.on_cancel(connection.interrupt),
+                    connection.transaction(write=False),
+                ):
+                    return read(connection)
             except Interrupted as error:
                 raise CallCancelledError("The call was cancelled.") from error
             except DAMAGE_ERRORS as error:
@@ -145,10 +135,9 @@ class ReadSide:
         with self._mutex:
             if self._generation is not generation:
                 return
-            print(
+            self._log(
                 f"mnemolog: projection {generation.name} is damaged ({detail}); rebuilding it from "
-                "the ledger",
-                file=sys.stderr,
+                "the ledger"
             )
             self._retire()
             self._start_rebuild()
@@ -186,8 +175,8 @@ class ReadSide:
         known = read_checkpoint(generation.writer)
         if known is not None and not self._ledger.has_more(known):
             return
-        # Whoever holds the lock does the same before anything else, and what keeps this process from
-        # writing does not keep it from reading: the next write says what is wrong.
+        # Whoever holds the lock does the same before anything else, and what keeps this process
+        # from writing does not keep it from reading: the next write says what is wrong.
         with (
             suppress(LedgerError, OSError, *STORAGE_ERRORS),
             self._ledger.lock(0.0) as writer,
@@ -220,12 +209,11 @@ class ReadSide:
                     progress=progress,
                 )
             except LedgerDamagedError as error:
-                print(f"mnemolog: {error}", file=sys.stderr)
+                self._log(f"mnemolog: {error}")
                 report = salvage(self._ledger, self._generations, progress)
-                print(
+                self._log(
                     f"mnemolog: serving the {report.events} events that can be read; "
-                    f"{len(report.gaps)} parts of the ledger cannot",
-                    file=sys.stderr,
+                    f"{len(report.gaps)} parts of the ledger cannot"
                 )
 
     def _wait(self, running: _Rebuild, call: Call) -> None:
@@ -273,7 +261,6 @@ class _Rebuild:
         try:
             self._work(self._progress)
         except Exception as error:  # noqa: BLE001 - handed to whoever waits
-            traceback.print_exc(file=sys.stderr)
             self.error = error
         finally:
             self.done.set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from projections import Current, Facts, Tombstone
+from projections.facts import Current, Facts, Tombstone
 from server.commands import (
     AddArgs,
     AddResult,

@@ -1,33 +1,40 @@
-"""The stdio server: the store behind the protocol behind the transport."""
+"""The stdio server: the store behind the protocol behind the transport.
+
+A client gets its first answers before anything touches the disk: the modules that open the store
+are not even imported until then.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from server import __version__
-from server.app import App
-from server.bootstrap import Store
 from server.config import Config
 from server.protocol import Connection, ServerInfo
 from server.stdio import Pipes, log, serve
 from server.tools import INSTRUCTIONS, make_tools
 
+if TYPE_CHECKING:
+    from server.app import App
+    from server.bootstrap import Store
+
 UPKEEP_STOP_S = 2.0
 """How long a task of the upkeep may hold up the end of the process, in seconds."""
 
+ANSWERS_BEFORE_OPENING = 2
+"""The handshake and the list of tools; what comes next is a call, after the model has thought."""
+
 
 class LazyStore:
-    """A store that is opened by the first call, or in the background before it.
+    """A store that is opened in the background after the first answers, or by the first call.
 
-    A client gets its first answers before anything touches the disk, and a store that cannot be
-    opened is an error of each call instead of a server that does not start.
+    A store that cannot be opened is an error of each call instead of a server that does not start.
     """
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
-        """Remember how to open the store."""
-        self._open_store = open_store
+    def __init__(self, config: Config) -> None:
+        """Remember where the store is."""
+        self._config = config
         self._mutex = threading.Lock()
         self._store: Store | None = None
 
@@ -40,9 +47,24 @@ class LazyStore:
         """
         with self._mutex:
             if self._store is None:
-                self._store = self._open_store()
+                from server.bootstrap import Store  # noqa: PLC0415 - see the module's docstring
+
+                self._store = Store(self._config)
                 self._store.upkeep.start()
             return self._store.app
+
+    def warm_up(self) -> None:
+        """Open the store on a thread of its own; what is wrong with it the first call will say."""
+
+        def open_it() -> None:
+            from server.errors import StoreError  # noqa: PLC0415 - loaded with the store
+
+            try:
+                self.app()
+            except StoreError as error:
+                log(f"mnemolog: {error.message}")
+
+        threading.Thread(target=open_it, name="open", daemon=True).start()
 
     def close(self) -> None:
         """Close the store if it was opened."""
@@ -54,7 +76,16 @@ class LazyStore:
 
 def serve_stdio(config: Config, pipes: Pipes) -> NoReturn:
     """Serve a store over MCP until the client leaves or a signal comes; ends the process."""
-    store = LazyStore(lambda: Store(config))
+    store = LazyStore(config)
+    answers = 0
+
+    def write(line: bytes) -> None:
+        nonlocal answers
+        pipes.write(line)
+        answers += 1
+        if answers == ANSWERS_BEFORE_OPENING:
+            store.warm_up()
+
     info = ServerInfo(
         name="mnemolog",
         title="mnemolog",
@@ -62,4 +93,4 @@ def serve_stdio(config: Config, pipes: Pipes) -> NoReturn:
         instructions=INSTRUCTIONS,
         tools=make_tools(store.app),
     )
-    serve(Connection(info, write=pipes.write, log=log), pipes, on_close=store.close)
+    serve(Connection(info, write=write, log=log), pipes, on_close=store.close)

@@ -6,12 +6,14 @@ makes the store smaller or faster, and the next process takes over what this one
 
 from __future__ import annotations
 
-import sys
 import threading
 import traceback
+from collections.abc import Callable
 
 from ledger import Ledger, LedgerError, Sealer
-from projections import PENDING_MAX, STORAGE_ERRORS, Generation, flush_trigrams, pending_trigrams
+from projections.connection import STORAGE_ERRORS
+from projections.generation import Generation
+from projections.substring import PENDING_MAX, flush_trigrams, pending_trigrams
 from server.commit import Committer
 from server.errors import UseCaseError
 from server.reads import ReadSide
@@ -32,8 +34,16 @@ UPKEEP_LOCK_TIMEOUT_S = 1.0
 class Upkeep:
     """Keeps an open store in shape."""
 
-    def __init__(self, ledger: Ledger, reads: ReadSide, committer: Committer) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        reads: ReadSide,
+        committer: Committer,
+        *,
+        log: Callable[[str], None],
+    ) -> None:
         """Bind to a store; nothing runs before `start` or `run_once`."""
+        self._log = log
         self._reads = reads
         self._committer = committer
         self._woken = threading.Event()
@@ -97,6 +107,6 @@ class Upkeep:
             try:
                 self.run_once()
             except (UseCaseError, LedgerError, *STORAGE_ERRORS) as error:
-                print(f"mnemolog: upkeep is put off: {error}", file=sys.stderr)
+                self._log(f"mnemolog: upkeep is put off: {error}")
             except Exception:  # noqa: BLE001 - upkeep must not take the server down
-                traceback.print_exc(file=sys.stderr)
+                self._log(f"mnemolog: upkeep failed:\n{traceback.format_exc()}")

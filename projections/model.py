@@ -1,0 +1,64 @@
+"""What the read side says of memories; light to import, since every answer's schema holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory as it is now."""
+
+    id: str
+    layer: str
+    content: str
+    title: str | None = None
+    entity_type: str | None = None
+    entity_name: str | None = None
+    scope: str
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+    confidence: float
+    importance: float
+    source: str
+    source_file: str | None = None
+    session_id: str | None = None
+    event_at: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    expires_at: str | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    created_at: str
+    updated_at: str
+    version: int
+    """Ledger position of the event that last moved it: pass it as `expected_version`."""
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One state a memory has had, with the half-open ledger interval in which it was current."""
+
+    version: int
+    status: str
+    from_seq: int
+    to_seq: int | None = None
+    at: str
+    actor: str
+    content: str | None = None
+    title: str | None = None
+    confidence: float | None = None
+    importance: float | None = None
+    superseded_by: str | None = None
+
+
+class LayerStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of one layer."""
+
+    total: int
+    active: int
+    superseded: int
+    expired: int
+    avg_confidence: float
+    avg_age_days: float
+    top_entities: tuple[str, ...]
