@@ -91,18 +91,19 @@ class LogReader:
             UnknownEventError: a record is of a type or version this program does not know.
             LedgerUnreadableError: the log directory cannot be listed.
         """
-        expected = 1
+        expected, flawed = 1, False
         sources = self.sources(on_damage)
         for at, source in enumerate(sources):
             if at + 1 < len(sources) and sources[at + 1].first <= after.seq + 1:
                 expected = sources[at + 1].first
                 continue
-            if source.first > expected:
+            if source.first > expected and not flawed:
                 on_damage(missing_segment(expected))
-            expected = source.first
+            expected, flawed = source.first, False
             for item in self._salvage(source):
                 if isinstance(item, LedgerDamagedError):
                     on_damage(item)
+                    flawed = True
                     continue
                 expected = item.seq + 1
                 if item.seq > after.seq:
@@ -152,7 +153,7 @@ class LogReader:
             # Two changes within one tick of the directory's clock look like one.
             self._newest = None
             first, size = self.live_end()
-        if first == position.segment:
+        if first == position.segment and position.offset > 0:
             return size > position.offset
         if first != position.seq + 1:
             return True

@@ -19,6 +19,7 @@ import msgspec
 
 from ledger import (
     Ledger,
+    LedgerBehindError,
     LedgerDamagedError,
     LedgerError,
     LedgerNotFoundError,
@@ -38,12 +39,17 @@ from projections.integrity import find_damage
 from projections.queries import workspace_rid
 from projections.rebuild import Progress, rebuild, replay
 from projections.search import Filters, search_text
+from projections.substring import flush_trigrams
 from projections.text import parse_query
 
 DONE, DAMAGE, FAILED = 0, 1, 2
 """Exit statuses."""
 
 LOCK_TIMEOUT_S = 60.0
+
+TRIGRAMS_PER_LOCK = 500
+"""Memories indexed while the ledger's lock is held: some hundredths of a second."""
+
 _SHOWN = 10
 
 OpenLedger = Callable[[], Ledger]
@@ -100,7 +106,7 @@ def run(arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Pat
         return int(arguments.command(arguments, open_ledger, projections))
     except (LedgerNotFoundError, LedgerUnreadableError) as error:
         return _fail(error)
-    except LedgerDamagedError as error:
+    except (LedgerDamagedError, LedgerBehindError) as error:
         print(f"mnemolog: {error}", file=sys.stderr)
         return DAMAGE
     except (LedgerError, ProjectionError, *STORAGE_ERRORS, OSError, ValueError) as error:
@@ -130,6 +136,7 @@ def _rebuild(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) 
     generations.collect()
     with _current(generations) as new:
         assert new is not None
+        _index_trigrams(ledger, new, report.events)
         after = _digest_of(new)
     print(f"rebuilt {report.events} events in {seconds:.1f} s into {report.generation}")
     print(after.text(), end="")
@@ -153,6 +160,8 @@ def _verify(arguments: argparse.Namespace, open_ledger: OpenLedger, projections:
             checkpoint = _checkpoint_if_readable(generation)
             with generation.readers.borrow() as connection, connection.transaction(write=False):
                 damage = find_damage(connection)
+            if damage is None and generation.gaps:
+                damage = f"built while {len(generation.gaps)} parts of the ledger were unreadable"
     report = verify(ledger.layout.root, checkpoint)
     if damage is None and generation is not None and report.ok and arguments.digest:
         damage = _compare_with_replay(ledger, generations)
@@ -222,7 +231,7 @@ def _print_past(connection: Connection, until: Position, arguments: argparse.Nam
     print(f"found: {len(page.hits)}{' or more' if page.has_more else ''}")
     for hit in page.hits:
         line = " ".join(hit.memory.content.split())
-        print(f"{hit.memory.id}  {hit.score:.3f}  {line[:100]}")
+        print(f"{hit.memory.id}  {hit.score:.3g}  {line[:100]}")
 
 
 def _digest(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
@@ -275,6 +284,18 @@ def _bring_up_to_date(ledger: Ledger, generation: Generation) -> None:
         generation.catch_up(writer)
 
 
+def _index_trigrams(ledger: Ledger, generation: Generation, events: int) -> None:
+    """Fill the substring index of the new generation, which serves meanwhile."""
+    with _progress() as progress:
+        done, flushed = 0, 1
+        while flushed:
+            with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.writer.transaction(write=True):
+                generation.catch_up(writer)
+                flushed = flush_trigrams(generation.writer, TRIGRAMS_PER_LOCK)
+            done += flushed
+            progress("substrings", done, events)
+
+
 def _digest_if_sound(ledger: Ledger, generation: Generation) -> StateDigest | None:
     try:
         _bring_up_to_date(ledger, generation)
@@ -308,7 +329,10 @@ def _digest_of_file(database: Path) -> StateDigest:
 def _scratch(path: Path | None) -> Iterator[Path]:
     """Make an empty database, at a path or in a folder that goes away after the block."""
     if path is not None:
-        create_database(path)
+        try:
+            create_database(path)
+        except FileExistsError:
+            raise ValueError(f"{path} exists; name a file that does not") from None
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="mnemolog-") as folder:

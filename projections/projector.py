@@ -175,8 +175,21 @@ class Projector:
             "WHERE rid = ?",
             (t_us, seq, seq, *self._times(created_us, state), *_state_values(state), rid),
         )
+        self._end_predecessors(memory_id)
         self._changed[rid] = None
         return rid
+
+    def _end_predecessors(self, memory_id: str) -> None:
+        """Let what a memory superseded end where the memory now begins."""
+        predecessors = self._connection.execute(
+            f"SELECT rid, created_us, {_STATE_COLUMNS} FROM memories WHERE superseded_by = ?",
+            (memory_id,),
+        )
+        for rid, created_us, *columns in list(predecessors):
+            _, _, _, true_until, _ = self._times(created_us, state_from_columns(columns))
+            self._connection.execute(
+                "UPDATE memories SET true_until = ? WHERE rid = ?", (true_until, rid)
+            )
 
     def _relink(self, seq: int, t_us: int, memory_id: str, links: MemoryRelinked) -> int:
         rid = self._close_version(memory_id, seq)
@@ -263,7 +276,7 @@ class Projector:
         ]
         return (
             *happened,
-            _true_from(state, happened[0]),
+            _true_from(state, created_us),
             min((end for end in ends if end is not None), default=None),
             expires,
         )
@@ -271,12 +284,12 @@ class Projector:
     def _start_of(self, memory_id: str) -> int | None:
         """Return when a successor became true in the world."""
         row = self._connection.one(
-            "SELECT true_from, happened_from FROM memories WHERE id = ?", (memory_id,)
+            "SELECT true_from, created_us FROM memories WHERE id = ?", (memory_id,)
         )
         if row is None:
             return None
-        true_from, happened_from = row
-        return int(happened_from if true_from is None else true_from)
+        true_from, created_us = row
+        return int(created_us if true_from is None else true_from)
 
     def _find(self, memory_id: str) -> int | None:
         rid = self._connection.integer("SELECT rid FROM memories WHERE id = ?", (memory_id,))
@@ -334,11 +347,11 @@ def decode_state(text: str) -> MemoryState:
     return _decode_state(text)
 
 
-def _true_from(state: MemoryState, happened_from: int) -> int | None:
+def _true_from(state: MemoryState, created_us: int) -> int | None:
     """Say when a state became true; None is "always", which only the first of a chain can be."""
     if state.valid_from is not None:
         return parse_span(state.valid_from)[0]
-    return None if state.supersedes is None else happened_from
+    return None if state.supersedes is None else created_us
 
 
 def _terms_of(title: str | None, content: str, entity: str | None) -> tuple[Any, ...]:

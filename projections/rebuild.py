@@ -17,7 +17,7 @@ from projections.projector import Projector, index_everything
 from projections.schema import create_indexes, create_tables
 
 Progress = Callable[[str, int, int], None]
-"""Called with the phase ("events", "text"), how many are done and how many there are."""
+"""Called with the phase ("events", "text", ...), how many are done and how many there are."""
 
 PROGRESS_EVERY = 1_000
 

@@ -47,8 +47,9 @@ TABLES = (
         source TEXT NOT NULL, source_file TEXT, session_id TEXT,
         event_at TEXT, valid_from TEXT, valid_until TEXT, expires_at TEXT,
         tags TEXT, meta TEXT, content TEXT NOT NULL)""",
-    # What events are applied by, so it cannot wait for the end of a rebuild like the other indexes.
+    # What events are applied by, so these cannot wait for a rebuild's end like the other indexes.
     "CREATE UNIQUE INDEX memories_id ON memories(id)",
+    "CREATE INDEX memories_superseded_by ON memories(superseded_by) WHERE superseded_by IS NOT NULL",
     # Every state a memory has had and has no more, with the ledger interval in which it was current;
     # a tombstone's interval is open. The current state is the row in `memories`.
     """CREATE TABLE memory_versions(
@@ -69,7 +70,6 @@ INDEXES = (
     "CREATE INDEX memories_entity ON memories(entity_name) WHERE entity_name IS NOT NULL",
     "CREATE INDEX memories_happened ON memories(happened_from)",
     "CREATE INDEX memories_source_file ON memories(source_file) WHERE source_file IS NOT NULL",
-    "CREATE INDEX memories_superseded_by ON memories(superseded_by) WHERE superseded_by IS NOT NULL",
     "CREATE INDEX events_subject ON events(subject) WHERE subject <> seq",
     "CREATE INDEX events_undo ON events(undo) WHERE undo IS NOT NULL",
 )

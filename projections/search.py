@@ -19,7 +19,7 @@ from projections.queries import MEMORY_COLUMNS, US_PER_DAY, memory_from_columns
 from projections.substring import trigram_match
 from projections.text import Query, Term, fold
 
-BLOCK = 100
+BLOCK = 32
 """Candidates that are re-ranked together."""
 
 HALF_LIFE_DAYS = {"episodic": 30.0, "resource": 90.0}
@@ -231,8 +231,8 @@ def _holding(
         source = ""
     else:
         source = (
-            "(m.rid IN (SELECT rowid FROM trigrams WHERE trigrams MATCH ?) "
-            "OR m.rid IN (SELECT rid FROM trigrams_pending)) AND "
+            "m.rid IN (SELECT rowid FROM trigrams WHERE trigrams MATCH ? "
+            "UNION ALL SELECT rid FROM trigrams_pending) AND "
         )
         params = [expression, *params]
     rows = connection.execute(

@@ -28,9 +28,10 @@ def forget_trigrams(connection: Connection, rid: int) -> None:
     connection.execute("DELETE FROM trigrams WHERE rowid = ?", (rid,))
 
 
-def pending_trigrams(connection: Connection) -> int:
-    """Count the memories that wait."""
-    return int(connection.value("SELECT count(*) FROM trigrams_pending"))
+def are_trigrams_due(connection: Connection) -> bool:
+    """Say whether enough memories are pending for a bulk."""
+    count = "SELECT count(*) FROM (SELECT 1 FROM trigrams_pending LIMIT ?)"
+    return connection.integer(count, (PENDING_MAX,)) == PENDING_MAX
 
 
 def flush_trigrams(connection: Connection, rows_max: int) -> int:

@@ -330,7 +330,7 @@ def _chunks_worth_a_look(
 def _begins_word(folded: str, at: int) -> bool:
     """Tell whether a word may begin here, in plain text: not within letters of one alphabet."""
     before = folded[at - 1 : at]
-    return not before.isalnum() or before.isascii() != folded[at].isascii()
+    return not before.isalpha() or before.isascii() != folded[at].isascii()
 
 
 def _start_of_chunk(folded: str, at: int) -> int:

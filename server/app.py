@@ -142,6 +142,7 @@ class App:
             )
         query = parse_query(args.query)
         notes = [REPAIRED] if call.repaired else []
+        notes += _gap_notes(self._reads.current(call).gaps)
         if args.mode == "fts" and not query.terms:
             notes.append("the query holds no word, number or symbol to search for")
             page = Page(hits=(), has_more=False, matched="all")
@@ -255,6 +256,7 @@ class App:
             total=sum(layer.total for layer in layers.values()),
             workspace=self._workspace,
             position=0 if checkpoint is None else checkpoint.seq,
+            notes=_gap_notes(self._reads.current(Call()).gaps),
         )
 
     def _inspect_one(
@@ -281,6 +283,17 @@ class App:
             return "superseded"
         now = format_us(self._clock.now_us())
         return "active" if memory.expires_at is None or memory.expires_at > now else "expired"
+
+
+def _gap_notes(gaps: tuple[str, ...]) -> tuple[str, ...]:
+    """Say that a damaged ledger could be read in part only."""
+    if not gaps:
+        return ()
+    note = (
+        f"{len(gaps)} parts of the ledger are damaged and missing here, and nothing can be "
+        "written; `mnemolog verify` names them"
+    )
+    return (note,)
 
 
 def _within_budget(hits: tuple[Hit, ...], terms: tuple[Term, ...]) -> tuple[tuple[Found, ...], int]:

@@ -220,6 +220,12 @@ class UpdateArgs(Args, frozen=True, kw_only=True):
     meta: (
         Annotated[dict[str, Any], Meta(description="Fields merged into the present ones")] | None
     ) = None
+    event_at: Annotated[Date, Meta(description="New date it happened")] | None = None
+    valid_from: (
+        Annotated[Date, Meta(description="New first moment it holds (with supersede: default now)")]
+        | None
+    ) = None
+    valid_until: Annotated[Date, Meta(description="New last moment it holds")] | None = None
     supersede: Annotated[
         bool,
         Meta(

@@ -127,7 +127,12 @@ class Committer:
         return pending.reply
 
     def exclusively(self, work: Callable[[Generation], None], *, lock_timeout_s: float) -> bool:
-        """Run upkeep that writes to the tables but not to the ledger; False if it cannot be now."""
+        """Run upkeep that writes to the tables but not to the ledger; False if it cannot be now.
+
+        Raises:
+            LedgerError: the ledger is damaged, or may not be written to.
+
+        """
         with self._leading:
             try:
                 with self._ledger.lock(lock_timeout_s) as writer:
@@ -137,7 +142,7 @@ class Committer:
                     with generation.writer.transaction(write=True):
                         generation.catch_up(writer)
                         work(generation)
-            except LedgerError:
+            except LockTimeoutError:
                 return False
             finally:
                 self._reads.close_retired()
@@ -188,6 +193,12 @@ class Committer:
                 pending.error = pending.error or refusal
 
     def _write(self, round_: list[_Pending], generation: Generation, writer: Writer) -> None:
+        if generation.gaps:
+            raise DamagedError(
+                f"The projections were built while {len(generation.gaps)} parts of the ledger "
+                "could not be read; nothing was written. Restore the damaged segments, then run "
+                "`mnemolog rebuild`."
+            )
         connection = generation.writer
         committed = False
         try:

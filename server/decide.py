@@ -75,7 +75,7 @@ def decide_add(args: AddArgs, facts: Facts, moment: Moment) -> Decision:
     """Add a memory."""
     del facts  # nothing that is stored forbids an addition
     _refuse_blank("content", args.content)
-    _refuse_bad_dates(args)
+    _check_dates(args)
     state = MemoryState(
         expires_at=_expiry(args.ttl_days, moment.now_us),
         **{
@@ -84,6 +84,7 @@ def decide_add(args: AddArgs, facts: Facts, moment: Moment) -> Decision:
             if name not in ("expires_at", "supersedes", "superseded_by")
         },
     )
+    _refuse_empty_window(state)
     memory_id = moment.new_id()
 
     def reply(position: int) -> AddResult:
@@ -107,7 +108,11 @@ def decide_update(args: UpdateArgs, facts: Facts, moment: Moment) -> Decision:
     content = args.content if args.new_content is None else args.new_content
     if content is not None:
         _refuse_blank("content" if args.new_content is None else "new_content", content)
+    _check_dates(args)
     state = _changed_state(args, current.state, content)
+    if args.supersede:
+        state = _successor_state(args, current.id, state, moment)
+    _refuse_empty_window(state)
     return (
         _supersede(current, state, moment) if args.supersede else _replace(current, state, moment)
     )
@@ -196,10 +201,6 @@ def _supersede(current: Current, state: MemoryState, moment: Moment) -> Decision
             "changed. Supersede the newest memory of the chain instead.",
             details={"id": current.id, "superseded_by": current.state.superseded_by},
         )
-    expired = state.expires_at is not None and state.expires_at <= format_us(moment.now_us)
-    successor = msgspec.structs.replace(
-        state, supersedes=current.id, expires_at=None if expired else state.expires_at
-    )
     new_id = moment.new_id()
 
     def reply(position: int) -> UpdateResult:
@@ -214,7 +215,7 @@ def _supersede(current: Current, state: MemoryState, moment: Moment) -> Decision
 
     return Decision(
         events=(
-            NewEvent(new_id, _content_event(MemoryAdded, successor, moment), 0),
+            NewEvent(new_id, _content_event(MemoryAdded, state, moment), 0),
             _relink(current, moment, superseded_by=new_id),
         ),
         reply=reply,
@@ -224,7 +225,15 @@ def _supersede(current: Current, state: MemoryState, moment: Moment) -> Decision
 def _changed_state(args: UpdateArgs, state: MemoryState, content: str | None) -> MemoryState:
     changes = {
         name: value
-        for name in ("title", "confidence", "importance", "tags")
+        for name in (
+            "title",
+            "confidence",
+            "importance",
+            "tags",
+            "event_at",
+            "valid_from",
+            "valid_until",
+        )
         if (value := getattr(args, name)) is not None
     }
     if content is not None:
@@ -232,6 +241,24 @@ def _changed_state(args: UpdateArgs, state: MemoryState, content: str | None) ->
     if args.meta is not None:
         changes["meta"] = {**state.meta, **args.meta}
     return msgspec.structs.replace(state, **changes)
+
+
+def _successor_state(
+    args: UpdateArgs, predecessor: str, state: MemoryState, moment: Moment
+) -> MemoryState:
+    """Return the state of a memory that takes another's place.
+
+    It holds from the date given, or else from now on: the window in which its predecessor held is
+    the predecessor's. A time to live that has run out is not passed on either.
+    """
+    expired = state.expires_at is not None and state.expires_at <= format_us(moment.now_us)
+    return msgspec.structs.replace(
+        state,
+        supersedes=predecessor,
+        valid_from=args.valid_from or args.event_at,
+        valid_until=args.valid_until,
+        expires_at=None if expired else state.expires_at,
+    )
 
 
 def _operation_to_undo(args: UndoArgs, facts: Facts) -> int:
@@ -326,15 +353,17 @@ def _refuse_blank(field: str, text: str) -> None:
         )
 
 
-def _refuse_bad_dates(args: AddArgs) -> None:
-    spans = {
-        field: check_date(field, value)
-        for field in ("event_at", "valid_from", "valid_until")
-        if (value := getattr(args, field)) is not None
-    }
-    if "valid_from" not in spans or "valid_until" not in spans:
+def _check_dates(dates: AddArgs | UpdateArgs) -> None:
+    for field in ("event_at", "valid_from", "valid_until"):
+        value = getattr(dates, field)
+        if value is not None:
+            check_date(field, value)
+
+
+def _refuse_empty_window(state: MemoryState) -> None:
+    if state.valid_from is None or state.valid_until is None:
         return
-    if spans["valid_from"][0] >= spans["valid_until"][1]:
+    if parse_span(state.valid_from)[0] >= parse_span(state.valid_until)[1]:
         raise InvalidArgumentsError(
             "`valid_until` lies before `valid_from`; the fact would never hold.",
             details={"field": "valid_until"},

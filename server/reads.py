@@ -130,6 +130,20 @@ class ReadSide:
         self.report_damage(generation, damage)
         return False
 
+    def mend(self) -> None:
+        """Rebuild a generation that was salvaged from a damaged ledger, once the ledger is whole.
+
+        Raises:
+            LedgerError: it is not.
+
+        """
+        generation = self.ready()
+        if generation is None or not generation.gaps:
+            return
+        with self._generations.rebuild_lock():
+            if self._generations.current() == generation.name:
+                self._rebuild_strictly(lambda _phase, _done, _total: None)
+
     def report_damage(self, generation: Generation, detail: str) -> None:
         """Stop using a damaged generation and begin to rebuild."""
         with self._mutex:
@@ -201,13 +215,7 @@ class ReadSide:
             if self._generations.stamp() != broken:
                 return  # another process did it while this one waited
             try:
-                rebuild(
-                    self._ledger,
-                    self._generations,
-                    lock_timeout_s=self._lock_timeout_s,
-                    known=None,
-                    progress=progress,
-                )
+                self._rebuild_strictly(progress)
             except LedgerDamagedError as error:
                 self._log(f"mnemolog: {error}")
                 report = salvage(self._ledger, self._generations, progress)
@@ -215,6 +223,15 @@ class ReadSide:
                     f"mnemolog: serving the {report.events} events that can be read; "
                     f"{len(report.gaps)} parts of the ledger cannot"
                 )
+
+    def _rebuild_strictly(self, progress: Progress) -> None:
+        rebuild(
+            self._ledger,
+            self._generations,
+            lock_timeout_s=self._lock_timeout_s,
+            known=None,
+            progress=progress,
+        )
 
     def _wait(self, running: _Rebuild, call: Call) -> None:
         with call.on_cancel(running.wake):

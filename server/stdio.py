@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 from typing import Final, NoReturn, Protocol
 
 LINE_BYTES_MAX: Final = 16 * 2**20
@@ -138,22 +137,20 @@ def serve(peer: Peer, pipes: Pipes, *, on_close: Callable[[], None]) -> NoReturn
         pipes: What `claim` returned.
         on_close: Closes what the calls use; runs after the last call, on the main thread.
     """
-    events: SimpleQueue[str] = SimpleQueue()
-    pool = _Pool(peer, pipes, events)
-    # A queue of this kind is safe to put to from a signal handler; a lock or an Event is not.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: events.put("signal"))
-    pipes.on_lost = lambda: events.put("lost")
+    news = _News()
+    news.listen_to_signals()
+    pool = _Pool(peer, pipes, news)
+    pipes.on_lost = lambda: news.put(_LOST)
     gc.freeze()
     pool.start()
-    while events.get() == "done":
+    while news.get(None) == _DONE:
         pass
-    _drain(pool, events, DRAIN_SECONDS)
+    _drain(pool, news, DRAIN_SECONDS)
     watchdog = threading.Timer(CLOSE_SECONDS, os._exit, (1,))
     watchdog.daemon = True
     watchdog.start()
     peer.cancel_all()
-    _drain(pool, events, CLOSE_SECONDS / 5)
+    _drain(pool, news, CLOSE_SECONDS / 5)
     status = 0
     try:
         on_close()
@@ -165,28 +162,58 @@ def serve(peer: Peer, pipes: Pipes, *, on_close: Callable[[], None]) -> NoReturn
     os._exit(status)
 
 
-def _drain(pool: "_Pool", events: "SimpleQueue[str]", seconds: float) -> None:
+def _drain(pool: "_Pool", news: "_News", seconds: float) -> None:
     """Wait until nothing runs any more; a (further) signal ends the wait."""
     deadline = time.monotonic() + seconds
     while pool.stop() > 0:
-        try:
-            event = events.get(timeout=max(0.0, deadline - time.monotonic()))
-        except Empty:
+        event = news.get(max(0.0, deadline - time.monotonic()))
+        if event is None or event in _SIGNALS:
             return
-        if event == "signal":
-            return
+
+
+_END: Final = ord("e")
+_LOST: Final = ord("l")
+_DONE: Final = ord("d")
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class _News:
+    """What the main thread waits for, as bytes in a pipe: a signal's number, or a letter.
+
+    A signal that comes just before a thread starts to wait for a lock does not wake it; one that
+    leaves a byte in a pipe cannot be missed.
+    """
+
+    def __init__(self) -> None:
+        self._read_fd, self._write_fd = os.pipe()
+        os.set_blocking(self._write_fd, False)
+
+    def listen_to_signals(self) -> None:
+        """Have SIGINT and SIGTERM leave their numbers, and do nothing else."""
+        signal.set_wakeup_fd(self._write_fd)
+        for number in _SIGNALS:
+            signal.signal(number, lambda *_: None)
+
+    def put(self, event: int) -> None:
+        """Leave one piece of news."""
+        os.write(self._write_fd, bytes((event,)))
+
+    def get(self, seconds: float | None) -> int | None:
+        """Wait for the next piece; None if there was none in time."""
+        readable, _, _ = select.select([self._read_fd], [], [], seconds)
+        return os.read(self._read_fd, 1)[0] if readable else None
 
 
 class _Pool:
     """The threads.
 
-    They put "end" on the queue at the end of input and, once stopped, "done" as each call ends.
+    They tell of the end of input and, once stopped, of each call that ends.
     """
 
-    def __init__(self, peer: Peer, pipes: Pipes, events: "SimpleQueue[str]") -> None:
+    def __init__(self, peer: Peer, pipes: Pipes, news: _News) -> None:
         self._peer = peer
         self._pipes = pipes
-        self._events = events
+        self._news = news
         self._lines = _Lines(pipes.read_fd)
         self._reading = threading.Lock()
         self._state = threading.Lock()
@@ -240,7 +267,7 @@ class _Pool:
                 continue
             if line is None:
                 self._stopped = True
-                self._events.put("end")
+                self._news.put(_END)
                 return None
             if not line or line.isspace():
                 continue
@@ -254,7 +281,7 @@ class _Pool:
         while not self._slots.acquire(timeout=DRAIN_SECONDS):
             # No call has ended for a while. With the client gone, none of them may ever end.
             if self._stopped or self._pipes.abandoned():
-                self._events.put("end")
+                self._news.put(_END)
                 return False
         with self._state:
             if self._stopped:
@@ -270,7 +297,7 @@ class _Pool:
             with self._state:
                 self._running -= 1
                 if self._stopped:
-                    self._events.put("done")
+                    self._news.put(_DONE)
 
 
 class _OverlongError(Exception):

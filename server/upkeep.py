@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ledger import Ledger, LedgerError, Sealer
 from projections.connection import STORAGE_ERRORS
 from projections.generation import Generation
-from projections.substring import PENDING_MAX, flush_trigrams, pending_trigrams
+from projections.substring import are_trigrams_due, flush_trigrams
 from server.commit import Committer
 from server.errors import UseCaseError
 from server.reads import ReadSide
@@ -79,21 +79,27 @@ class Upkeep:
         if generation.stopped_uncleanly:
             generation.stopped_uncleanly = False
             self._reads.believe(Call())
-        self._index_trigrams(generation)
+        self._reads.mend()
+        self._index_trigrams()
         if generation.wal_bytes() > WAL_BYTES_MAX:
             with generation.readers.borrow() as connection:
                 connection.checkpoint_wal()
         self._sealer.run()
 
-    def _index_trigrams(self, generation: Generation) -> None:
-        with generation.readers.borrow() as connection:
-            due = pending_trigrams(connection) >= PENDING_MAX
+    def _index_trigrams(self) -> None:
+        """Index what is pending, once it is worth a bulk.
+
+        The first look of a process also checks its ledger's live segment, so that damage is
+        reported before somebody writes.
+        """
+        due = True
         while due and not self._stopping:
             done = 0
 
-            def flush(current: Generation) -> None:
+            def flush(generation: Generation) -> None:
                 nonlocal done
-                done = flush_trigrams(current.writer, TRIGRAMS_PER_LOCK)
+                if are_trigrams_due(generation.writer):
+                    done = flush_trigrams(generation.writer, TRIGRAMS_PER_LOCK)
 
             held = self._committer.exclusively(flush, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
             due = held and done == TRIGRAMS_PER_LOCK
