@@ -76,13 +76,6 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ledger: str
     segments: tuple[SealedSegment, ...] = ()
 
-    def find(self, first: int) -> SealedSegment | None:
-        """Return the sealed segment that begins with record `first`."""
-        for entry in self.segments:
-            if entry.first == first:
-                return entry
-        return None
-
     def with_segment(self, entry: SealedSegment) -> Manifest:
         """Return the manifest with one entry added, or replaced by its new generation."""
         others = [other for other in self.segments if other.first != entry.first]

@@ -37,10 +37,6 @@ def write_reason(error: OSError) -> WriteReason:
 class OsFiles:
     """The real file system. Every method may raise OSError."""
 
-    def open_read(self, path: Path) -> int:
-        """Open an existing file for reading."""
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
     def open_write(self, path: Path) -> int:
         """Open an existing file for reading and writing."""
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)

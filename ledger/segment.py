@@ -245,9 +245,8 @@ def walk(  # noqa: C901 - one loop on the rebuild's hot path
             if header.seq > skip_to:
                 if canonical:
                     _check_canonical(header, head, body)
-                record = Record(
-                    header, decode_payload(header, body), digest, segment, base + stop + 1
-                )
+                payload = decode_payload(header, body)
+                record = Record(header, payload, digest, segment, base + stop + 1)
                 if whole and (chain.left or pending):
                     pending.append(record)
                 else:
@@ -264,21 +263,23 @@ def walk(  # noqa: C901 - one loop on the rebuild's hot path
                 pending.clear()
             if reached:
                 break
-    good = Position(
-        good_seq,
-        good_digest,
-        segment,
-        base + good_pos,
-        parse_us(good_t) if good_t else start.t_us,
-    )
+    t_us = _instant(good_t) if good_t else start.t_us
     return WalkEnd(
-        good=good,
+        good=Position(good_seq, good_digest, segment, base + good_pos, t_us),
         footer=footer,
         footer_bytes=footer_bytes,
         error=error,
         error_offset=base + pos,
         error_seq=chain.seq + 1,
     )
+
+
+def _instant(t: str) -> int:
+    """Return a record's time; 0 if it is none, which only `canonical` walks report."""
+    try:
+        return parse_us(t)
+    except InvalidInstantError:
+        return 0
 
 
 def walk_to_end(data: bytes, start: Position, *, skip_to: int) -> WalkEnd:

@@ -25,7 +25,7 @@ from projections.queries import (
 )
 from projections.search import Filters, Hit, Page, search_exact, search_text
 from projections.snippet import snippet
-from projections.text import Term, parse_query
+from projections.text import Term, fold, parse_query
 from server.commands import (
     LAYERS,
     AddArgs,
@@ -143,11 +143,14 @@ class App:
         query = parse_query(args.query)
         notes = [REPAIRED] if call.repaired else []
         notes += _gap_notes(self._reads.current(call).gaps)
-        if args.mode == "fts" and not query.terms:
+        if not (query.terms if args.mode == "fts" else fold(args.query)):
+            # In exact mode: nothing but invisible characters, which every text would hold.
             notes.append("the query holds no word, number or symbol to search for")
             page = Page(hits=(), has_more=False, matched="all")
         else:
             page = self._find(args, call)
+        if args.mode == "fts" and query.dropped:
+            notes.append(f"the query is long: its last {query.dropped} words or phrases were left out")
         memories, cut = _within_budget(page.hits, query.terms)
         if cut:
             notes.append(

@@ -195,9 +195,9 @@ class Committer:
     def _write(self, round_: list[_Pending], generation: Generation, writer: Writer) -> None:
         if generation.gaps:
             raise DamagedError(
-                f"The projections were built while {len(generation.gaps)} parts of the ledger "
-                "could not be read; nothing was written. Restore the damaged segments, then run "
-                "`mnemolog rebuild`."
+                f"{generation.gaps[0]} Nothing was written; reading goes on without the "
+                f"{len(generation.gaps)} parts of the ledger that cannot be read. Restore them, "
+                "then run `mnemolog rebuild`."
             )
         connection = generation.writer
         committed = False

@@ -129,12 +129,16 @@ def decide_delete(args: DeleteArgs, facts: Facts, moment: Moment) -> Decision:
         )
     ]
     successor = current.state.superseded_by
-    predecessors = facts.superseded_by(current.id)
-    events += [_relink(memory, moment, superseded_by=successor) for memory in predecessors]
+    predecessors = [older for older in facts.superseded_by(current.id) if older.id != current.id]
     following = None if successor is None else facts.memory(successor)
+    neighbours = {memory.id: memory for memory in predecessors}
     if isinstance(following, Current) and following.state.supersedes == current.id:
-        events.append(_relink(following, moment, supersedes=current.state.supersedes))
-    reactivated = predecessors[-1].id if predecessors and successor is None else None
+        neighbours[following.id] = following
+    neighbours.pop(current.id, None)
+    events += [_close_up(memory, current, moment) for memory in neighbours.values()]
+    reactivated = next(
+        (older.id for older in reversed(predecessors) if successor in (None, older.id)), None
+    )
 
     def reply(position: int) -> DeleteResult:
         return DeleteResult(
@@ -311,6 +315,24 @@ def _relink(memory: Current, moment: Moment, **links: str | None) -> NewEvent:
             salt=moment.new_salt(), supersedes=state.supersedes, superseded_by=state.superseded_by
         ),
         memory.last_seq,
+    )
+
+
+def _close_up(memory: Current, gone: Current, moment: Moment) -> NewEvent:
+    """Join a neighbour of a deleted memory with the one beyond it.
+
+    A loop, which only a hand-made ledger can hold, is opened.
+    """
+
+    def beyond(link: str | None, further: str | None) -> str | None:
+        link = further if link == gone.id else link
+        return None if link in (gone.id, memory.id) else link
+
+    return _relink(
+        memory,
+        moment,
+        supersedes=beyond(memory.state.supersedes, gone.state.supersedes),
+        superseded_by=beyond(memory.state.superseded_by, gone.state.superseded_by),
     )
 
 

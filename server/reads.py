@@ -16,7 +16,7 @@ from typing import TypeVar
 from ledger import Ledger, LedgerDamagedError, LedgerError
 from projections.checkpoint import read_checkpoint
 from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection, Interrupted
-from projections.errors import ProgramOutdatedError, ProjectionMissingError, ProjectionOutdatedError
+from projections.errors import ProgramOutdatedError, ProjectionError
 from projections.generation import Generation, Generations
 from projections.integrity import find_damage
 from projections.rebuild import Progress, rebuild, salvage
@@ -178,7 +178,7 @@ class ReadSide:
             generation = self._generations.open_current()
         except ProgramOutdatedError as error:
             raise OutdatedError(f"The store is newer than this program: {error}.") from error
-        except (ProjectionMissingError, ProjectionOutdatedError, *DAMAGE_ERRORS):
+        except (ProjectionError, *DAMAGE_ERRORS):
             self._start_rebuild()
             return
         self._catch_up(generation)

@@ -97,11 +97,8 @@ def _tidy(node: JsonSchema, orders: dict[frozenset[object], list[object]]) -> Js
 
 
 def _enumeration(values: list[Any]) -> JsonSchema:
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) == len(values):
-        return {"type": "string", "enum": texts}
-    if texts and len(texts) == len(values) - 1 and None in values:
-        return {"anyOf": [{"type": "string", "enum": texts}, {"type": "null"}]}
+    if all(isinstance(value, str) for value in values):
+        return {"type": "string", "enum": values}
     return {"enum": values}
 
 

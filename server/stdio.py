@@ -36,6 +36,11 @@ _SPARE_THREADS: Final = 4
 _STDERR_PIECE_BYTES: Final = 4096
 """What a pipe that polls as writable takes without blocking."""
 
+_END: Final = ord("e")
+_LOST: Final = ord("l")
+_DONE: Final = ord("d")
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
 
 class Runnable(Protocol):
     """Work that ends with an answer."""
@@ -112,16 +117,16 @@ def claim() -> Pipes:
     return pipes
 
 
-def log(text: str) -> None:
+def log(text: str, fd: int = 2) -> None:
     """Write to standard error what it takes at once; the rest is dropped, not waited for."""
     data = text.rstrip("\n").encode("utf-8", "replace") + b"\n"
     poll = select.poll()
-    poll.register(2, select.POLLOUT)
+    poll.register(fd, select.POLLOUT)
     for start in range(0, len(data), _STDERR_PIECE_BYTES):
         if not poll.poll(0):
             return
         try:
-            os.write(2, data[start : start + _STDERR_PIECE_BYTES])
+            os.write(fd, data[start : start + _STDERR_PIECE_BYTES])
         except OSError:
             return
 
@@ -143,8 +148,7 @@ def serve(peer: Peer, pipes: Pipes, *, on_close: Callable[[], None]) -> NoReturn
     pipes.on_lost = lambda: news.put(_LOST)
     gc.freeze()
     pool.start()
-    while news.get(None) == _DONE:
-        pass
+    news.get(None)
     _drain(pool, news, DRAIN_SECONDS)
     watchdog = threading.Timer(CLOSE_SECONDS, os._exit, (1,))
     watchdog.daemon = True
@@ -169,12 +173,6 @@ def _drain(pool: "_Pool", news: "_News", seconds: float) -> None:
         event = news.get(max(0.0, deadline - time.monotonic()))
         if event is None or event in _SIGNALS:
             return
-
-
-_END: Final = ord("e")
-_LOST: Final = ord("l")
-_DONE: Final = ord("d")
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class _News:

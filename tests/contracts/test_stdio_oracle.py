@@ -45,6 +45,8 @@ def ours() -> Iterator[Peer]:
 def sdk_legacy() -> Iterator[Peer]:
     with started(command=SDK) as peer:
         yield peer.handshake()
+        peer.close_input()
+        assert peer.exit_status() == 0
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,8 @@ def sdk_modern() -> Iterator[Peer]:
     with started(command=SDK) as peer:
         assert "result" in peer.ask(modern("era", "server/discover"))
         yield peer
+        peer.close_input()
+        assert peer.exit_status() == 0
 
 
 def normal(answer: Json) -> Json:

@@ -231,6 +231,14 @@ def test_a_missing_field_is_named_with_what_it_takes() -> None:
     assert caught.value.details["got"] == "nothing"
 
 
+def test_a_field_that_takes_anything_may_still_be_required() -> None:
+    class Needy(Struct, forbid_unknown_fields=True):
+        value: Any
+
+    with pytest.raises(InvalidArgumentsError, match="`value` is required: any value"):
+        convert({}, Needy)
+
+
 def test_an_unknown_field_is_refused_with_all_that_are_known() -> None:
     error = refusal(tag=["a"])
 

@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from msgspec import Meta, Struct
 
@@ -114,20 +114,19 @@ def hold(args: Gate, _: Call) -> Text:
     return Text(Path(args.gate).read_text())
 
 
-def obey(args: Gate, call: Call) -> Done:
+def obey(args: Gate, call: Call) -> NoReturn:
     cancelled = threading.Event()
     with call.on_cancel(cancelled.set), Path(args.gate).open("w") as gate:
         cancelled.wait()
         gate.write("cancelled")
-    call.check()
-    return Done()
+    raise KeyError("what was interrupted fails in its own way")
 
 
-def persist(args: Gate, _: Call) -> Done:
+def persist(args: Gate, _: Call) -> NoReturn:
     with Path(args.gate).open("w"):
         pass
-    threading.Event().wait()
-    return Done()
+    while True:
+        threading.Event().wait()
 
 
 def step(args: Steps, call: Call) -> Done:

@@ -1,0 +1,122 @@
+"""Ledgers of released formats are read for ever."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from ledger import (
+    AgentRegistered,
+    Event,
+    MemoryAdded,
+    MemoryDeleted,
+    MemoryRelinked,
+    MemoryRestored,
+    MemoryUpdated,
+    Position,
+    WorkspaceCreated,
+    verify,
+)
+from ledger.record import EVENTS
+from tests.golden.make_golden import FULL, ONE, PLAIN, make
+from tests.support.ledgers import ACTOR, WORKSPACE, append_each, open_ledger, tree
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+LAST = {
+    "live": "2899b6eba92e06e9a42626e17c734ce063df26d7a8135578d8b010b6fc34134a",
+    "sealed": "e8361b5f650b0cb8b178c1e5e0784c48f36de40c502380c75594312f7de58e61",
+}
+KINDS: list[type[Event]] = [
+    WorkspaceCreated,
+    AgentRegistered,
+    MemoryAdded,
+    MemoryAdded,
+    MemoryRelinked,
+    MemoryUpdated,
+    MemoryDeleted,
+    MemoryRestored,
+]
+
+
+@pytest.fixture(name="root", params=sorted(LAST))
+def _root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    root = tmp_path / str(request.param)
+    shutil.copytree(GOLDEN / "format1" / root.name, root)
+    return root
+
+
+def test_a_golden_ledger_reads_as_it_was_written(root: Path) -> None:
+    ledger = open_ledger(root)
+
+    records = list(ledger.read(Position.start))
+
+    assert [type(record.payload) for record in records] == KINDS
+    assert set(KINDS) == set(EVENTS.values())
+    assert records[-1].digest == LAST[root.name]
+    assert [record.header.group for record in records] == [1, 1, 1, 4, 4, 6, 7, 8]
+    assert [record.header.batch for record in records] == [1, 1, 3, 4, 4, 6, 7, 8]
+    assert [record.header.back for record in records].count(True) == 1
+    assert [record.header.undo for record in records] == [0] * 7 + [7]
+    full, plain = records[3], records[5]
+    assert isinstance(full.payload, MemoryAdded)
+    assert isinstance(plain.payload, MemoryUpdated)
+    assert (full.payload.memory, full.payload.request) == (FULL, "e" * 64)
+    assert plain.payload.memory == PLAIN
+    assert (full.header.ws, full.header.sub, full.header.act) == (WORKSPACE, ONE, ACTOR)
+
+
+def test_a_golden_ledger_verifies_and_goes_on(root: Path) -> None:
+    before = tree(root)
+
+    report = verify(root)
+
+    assert (report.ok, report.events, report.notes) == (True, 8, [])
+    assert tree(root) == before
+    end = append_each(open_ledger(root), "more", known=report.last)
+    assert verify(root, end).ok
+
+
+def test_the_writer_of_today_writes_the_golden_bytes(root: Path, tmp_path: Path) -> None:
+    codecs: dict[str, list[Any]] = {"live": [], "sealed": ["zst", "gz", None]}
+    make(tmp_path / "today", codecs[root.name])
+
+    today = {
+        name: data for name, data in tree(tmp_path / "today").items() if name.endswith(".jsonl")
+    }
+
+    assert today
+    assert {name: tree(root)[name] for name in today} == today
+
+
+def raw_lines(root: Path) -> Iterator[bytes]:
+    """Yield the lines of every segment with nothing of the package."""
+    for path in sorted((root / "log").iterdir()):
+        data = path.read_bytes()
+        if path.suffix == ".zst":
+            data = zstandard.ZstdDecompressor().decompress(data)
+        elif path.suffix == ".gz":
+            data = gzip.decompress(data)
+        yield from data.splitlines()
+
+
+def test_the_chain_can_be_checked_with_the_standard_library_alone(root: Path) -> None:
+    identity = json.loads((root / "FORMAT").read_bytes())["format"]
+    prev, seq = identity["genesis"], 0
+    for line in raw_lines(root):
+        record = json.loads(line)
+        if "h" not in record:
+            continue
+        middle = line.index(b'},"p":') + 1
+        head, body = line[5:middle], line[middle + 5 : -72]
+        assert record["d"] == sha256(b"\x00" + head).hexdigest()
+        assert record["h"]["pc"] == sha256(b"\x02" + body).hexdigest()
+        assert (record["h"]["prev"], record["h"]["seq"]) == (prev, seq + 1)
+        prev, seq = record["d"], seq + 1
+
+    assert (prev, seq) == (LAST[root.name], 8)

@@ -1,0 +1,100 @@
+"""File calls: whole writes, durable names, private modes."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ledger import OsFiles
+from ledger.osfile import read_exactly, read_file, write_reason
+from tests.support.ledgers import OrderedFiles
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (errno.ENOSPC, "disk_full"),
+        (errno.EDQUOT, "disk_full"),
+        (errno.EFBIG, "file_too_large"),
+        (errno.EROFS, "read_only"),
+        (errno.EACCES, "read_only"),
+        (errno.EIO, "io_error"),
+        (errno.EINVAL, "io_error"),
+    ],
+)
+def test_a_failed_write_has_one_of_four_reasons(code: int, reason: str) -> None:
+    assert write_reason(OSError(code, "")) == reason
+
+
+def test_a_write_goes_on_until_every_byte_is_taken(tmp_path: Path) -> None:
+    class Slow(OsFiles):
+        def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+            return super().write(fd, data[:3], offset)
+
+    Slow().write_file(tmp_path / "f", b"0123456789")
+
+    assert read_file(tmp_path / "f") == b"0123456789"
+
+
+def test_a_system_that_takes_nothing_is_an_error(tmp_path: Path) -> None:
+    class Stuck(OsFiles):
+        def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+            return 0 * fd * len(data) * offset
+
+    with pytest.raises(OSError, match="takes no more"):
+        Stuck().write_file(tmp_path / "f", b"0123456789")
+
+
+@pytest.mark.parametrize("call", ["create", "write", "sync", "rename", "sync_directory"])
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, call: str) -> None:
+    files = OrderedFiles()
+    path = tmp_path / "f"
+    files.replace_file(path, b"old")
+    files.fail(call, errno.EIO)
+
+    with pytest.raises(OSError, match="Input/output"):
+        files.replace_file(path, b"new")
+
+    assert path.read_bytes() == (b"new" if call == "sync_directory" else b"old")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    OsFiles().remove_file(tmp_path / "absent")
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_parents_are_made_and_each_is_synced_into_its_own(tmp_path: Path) -> None:
+    files = OrderedFiles()
+
+    files.ensure_directory(tmp_path / "a" / "b")
+
+    assert files.calls == ["make_directory", "sync_directory"] * 2
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_directory_that_another_process_makes_meanwhile_will_do(tmp_path: Path) -> None:
+    class Racing(OsFiles):
+        def make_directory(self, path: Path) -> None:
+            path.mkdir()
+            super().make_directory(path)
+
+    Racing().ensure_directory(tmp_path / "a")
+
+    assert (tmp_path / "a").is_dir()
+
+
+def test_reading_ends_where_the_file_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"0123456789")
+    fd = os.open(path, os.O_RDONLY)
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 4), at))
+    try:
+        assert read_exactly(fd, 10, 0) == b"0123456789"
+        assert read_exactly(fd, 99, 2) == b"23456789"
+        assert read_exactly(fd, 5, 10) == b""
+    finally:
+        os.close(fd)

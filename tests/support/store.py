@@ -1,0 +1,225 @@
+"""A store in this process, on a home of its own, with a clock that stands until it is moved."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+import pytest
+
+from ledger import Position, VerifyReport, format_us, parse_us, verify
+from projections.connection import Connection, create_database
+from projections.digest import StateDigest, state_digest
+from projections.generation import Generation
+from projections.rebuild import replay
+from projections.substring import flush_trigrams
+from server.bootstrap import Store
+from server.commands import (
+    AddResult,
+    DeleteResult,
+    Found,
+    InspectResult,
+    SearchResult,
+    UndoResult,
+    UpdateResult,
+)
+from server.config import Config
+from server.errors import UseCaseError
+from server.schema import convert
+from server.tool import Call
+from server.tools import make_tools
+
+START: Final = "2026-06-15T12:00:00.000000Z"
+DAY_US: Final = 86_400_000_000
+
+MEMORY_DISK: Final = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""A folder in which a sync costs nothing, for tests that sync thousands of times; None: the usual."""
+
+ErrorT = TypeVar("ErrorT", bound=UseCaseError)
+
+
+class FakeClock:
+    """A clock that shows what it was set to."""
+
+    def __init__(self, start: str = START) -> None:
+        self.us = parse_us(start)
+
+    def now_us(self) -> int:
+        return self.us
+
+    def now(self) -> str:
+        return format_us(self.us)
+
+    def set(self, instant: str) -> None:
+        self.us = parse_us(instant)
+
+    def advance(self, *, days: float = 0, seconds: float = 0) -> None:
+        self.us += round(days * DAY_US + seconds * 1e6)
+
+
+class Client:
+    """Calls the tools of an open store as a client's JSON would, but for the transport."""
+
+    def __init__(self, store: Store, name: str = "tester") -> None:
+        self.store = store
+        self.name = name
+        self._tools = {tool.name: tool for tool in make_tools(lambda: store.app)}
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> msgspec.Struct:
+        found = self._tools[tool]
+        return found.run(convert(arguments, found.args), Call(actor_name=self.name))
+
+    def add(self, content: str, layer: str = "semantic", **fields: object) -> AddResult:
+        result = self.call("memory_add", {"content": content, "layer": layer, **fields})
+        assert isinstance(result, AddResult)
+        return result
+
+    def search(self, query: str, **filters: object) -> SearchResult:
+        result = self.call("memory_search", {"query": query, **filters})
+        assert isinstance(result, SearchResult)
+        assert result.returned_count == len(result.memories)
+        return result
+
+    def update(self, memory_id: str, **fields: object) -> UpdateResult:
+        result = self.call("memory_update", {"id": memory_id, **fields})
+        assert isinstance(result, UpdateResult)
+        return result
+
+    def supersede(self, memory_id: str, content: str, **fields: object) -> str:
+        """Put a new memory in a memory's place; returns the new one's id."""
+        result = self.update(memory_id, supersede=True, new_content=content, **fields)
+        assert result.new_id is not None
+        return result.new_id
+
+    def delete(self, memory_id: str, **fields: object) -> DeleteResult:
+        result = self.call("memory_delete", {"id": memory_id, **fields})
+        assert isinstance(result, DeleteResult)
+        return result
+
+    def inspect(self, memory_id: str | None = None, **fields: object) -> InspectResult:
+        result = self.call("memory_inspect", {"id": memory_id, **fields})
+        assert isinstance(result, InspectResult)
+        return result
+
+    def undo(self, **fields: object) -> UndoResult:
+        result = self.call("memory_undo", fields)
+        assert isinstance(result, UndoResult)
+        return result
+
+    def found(self, query: str, **filters: object) -> list[str]:
+        """Return the ids of all pages of a search."""
+        return [memory.id for memory in self.pages(query, **filters)]
+
+    def pages(self, query: str, *, limit: int = 100, **filters: object) -> list[Found]:
+        memories: list[Found] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = self.search(query, limit=limit, offset=offset, **filters)
+            assert page.has_more == (page.next_offset is not None)
+            assert page.returned_count == limit or not page.has_more
+            memories += page.memories
+            offset = page.next_offset
+        return memories
+
+    def content(self, memory_id: str) -> str:
+        memory = self.inspect(memory_id).memory
+        assert memory is not None
+        return memory.content
+
+    def position(self) -> int:
+        """Return the ledger's end, read from the ledger itself."""
+        return self.store.ledger.position_at().seq
+
+    @contextmanager
+    def refused(self, error: type[ErrorT], *words: str) -> Iterator["pytest.ExceptionInfo[ErrorT]"]:
+        """Expect a refusal that says these words and has written nothing."""
+        before = self.position()
+        with pytest.raises(error) as caught:
+            yield caught
+        for word in words:
+            assert word in caught.value.message
+        assert self.position() == before
+
+
+class Home:
+    """A folder that stores are opened on, one after another or at once."""
+
+    def __init__(self, path: Path, clock: FakeClock | None = None) -> None:
+        self.path = path
+        self.clock = clock or FakeClock()
+        self._open: list[Store] = []
+
+    def open(self, workspace: str = "default", *, name: str = "tester") -> Client:
+        store = Store(Config(home=self.path, workspace=workspace), clock=self.clock)
+        self._open.append(store)
+        return Client(store, name)
+
+    def close(self) -> None:
+        while self._open:
+            store = self._open.pop()
+            store.upkeep.stop(5.0)
+            store.close()
+
+    def reopened(self, workspace: str = "default") -> Client:
+        """Close every store of this home and open one again."""
+        self.close()
+        return self.open(workspace)
+
+    def rebuilt(self, workspace: str = "default") -> Client:
+        """Delete the projections and open a store, which must then rebuild them."""
+        self.close()
+        for path in sorted((self.path / "projections").rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        return self.open(workspace)
+
+    @property
+    def segments(self) -> list[Path]:
+        return sorted((self.path / "ledger" / "log").iterdir())
+
+    @property
+    def database(self) -> Path:
+        generation = (self.path / "projections" / "CURRENT").read_text().strip()
+        return self.path / "projections" / generation / "memory.db"
+
+    def verify(self, known: Position | None = None) -> VerifyReport:
+        return verify(self.path / "ledger", known)
+
+
+@contextmanager
+def home_at(path: Path) -> Iterator[Home]:
+    """A home whose stores are closed after the block."""
+    home = Home(path)
+    try:
+        yield home
+    finally:
+        home.close()
+
+
+def live_digest(client: Client) -> StateDigest:
+    return client.store.reads.run(Call(), state_digest)
+
+
+def replayed_digest(client: Client, database: Path) -> StateDigest:
+    """Replay the ledger from zero into a new file, and digest what came of it."""
+    ledger = client.store.ledger
+    database.unlink(missing_ok=True)
+    create_database(database)
+    replay(ledger, database, ledger.position_at(), lambda _phase, _done, _total: None)
+    connection = Connection(database)
+    try:
+        return state_digest(connection)
+    finally:
+        connection.close()
+        database.unlink()
+
+
+def flush_substrings(client: Client) -> None:
+    """Index the trigrams that wait, as upkeep does once there are enough."""
+
+    def flush(generation: Generation) -> None:
+        flush_trigrams(generation.writer, 1_000_000)
+
+    done = client.store.upkeep._committer.exclusively(flush, lock_timeout_s=5.0)
+    assert done
