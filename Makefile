@@ -8,12 +8,13 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test crash format clean
+.PHONY: help demo test crash bench format clean
 
 help:
 	@echo "make demo    set everything up and run the demonstration"
 	@echo "make test    set everything up and run every check"
 	@echo "make crash   the full crash sweep (long)"
+	@echo "make bench   measure, beside mnemon-mcp if it is installed (see bench/README.md)"
 	@echo "make format  format the code"
 	@echo "make clean   remove the virtual environment and all caches"
 
@@ -43,6 +44,9 @@ test: $(INSTALLED)
 
 crash: $(INSTALLED)
 	$(BIN)/python -m pytest -m crash --timeout=0
+
+bench: $(INSTALLED)
+	$(BIN)/python -m bench.run all $(BENCH_OPTIONS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff format .

@@ -19,7 +19,7 @@ from ledger.osfile import FILE_MODE, OsFiles, write_reason
 
 MARKED_MODE = 0o400
 _FIRST_WAIT_S = 0.000_5
-_LONGEST_WAIT_S = 0.02
+_LONGEST_WAIT_S = 0.005
 
 
 class FileLock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ DAMAGE_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 
 STORAGE_ERRORS = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
 """What SQLite raises when the disk is full or will not be written to."""
+
+CannotOpen = apsw.CantOpenError
+"""What SQLite raises when a database, or the folder it is in, is gone."""
 
 StatementError = apsw.SQLError
 """A statement that SQLite could not even prepare: in a sound generation, a bug."""
@@ -113,6 +116,15 @@ class Connection:
                 self._raw.execute("ROLLBACK")
             raise
 
+    def keep(self) -> None:
+        """Commit what a write transaction has done so far and go on in a new one."""
+        self._raw.execute("COMMIT")
+        self._raw.execute("BEGIN IMMEDIATE")
+
+    def find_room(self) -> None:
+        """Write the open transaction's changes out, so that a full disk shows before its end."""
+        self._raw.cache_flush()
+
     def interrupt(self) -> None:
         """Make a statement that runs on another thread fail with `Interrupted`."""
         self._raw.interrupt()
@@ -122,7 +134,8 @@ class Connection:
 
         Once all of it is copied and no reader looks at it, the next write starts it anew.
         """
-        self._raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        with suppress(apsw.BusyError):  # another connection is at it
+            self._raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def close(self) -> None:
         """Close; a second call does nothing."""

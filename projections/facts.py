@@ -38,7 +38,8 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
     """Its state before the operation; None when it did not exist or was deleted."""
     now: Current | Tombstone
     later: tuple[int, ...]
-    """Positions of later operations on it, oldest first."""
+    """Positions of later operations on it, oldest first; an operation that was undone and the one
+    that undid it leave no trace and are not among them."""
 
 
 class Facts:
@@ -80,13 +81,17 @@ class Facts:
         found = [self.memory(predecessor) for (predecessor,) in list(ids)]
         return [memory for memory in found if isinstance(memory, Current)]
 
-    def operation_at(self, seq: int) -> int | None:
-        """Return the position of the operation that the event at `seq` belongs to."""
-        return self._connection.integer("SELECT batch FROM events WHERE seq = ?", (seq,))
+    def last_operation(self, memory: Current | Tombstone) -> int | None:
+        """Return the position of the last operation on a memory that is not undone, if there is."""
+        first = self._connection.execute(
+            "SELECT batch, undo FROM events WHERE seq = ?", (memory.rid,)
+        )
+        remaining = _not_undone([*first, *self._operations_after(memory.rid, memory.rid)])
+        return remaining[-1] if remaining else None
 
     def undone_by(self, position: int) -> int | None:
-        """Return the position of the operation that undid this one, if any did."""
-        return self._connection.integer("SELECT min(batch) FROM events WHERE undo = ?", (position,))
+        """Return the position of the last operation that undid this one, if any did."""
+        return self._connection.integer("SELECT max(batch) FROM events WHERE undo = ?", (position,))
 
     def undoes(self, position: int) -> int | None:
         """Return the position of the operation that this one undid, if it undid any."""
@@ -123,15 +128,30 @@ class Facts:
         text = self._connection.value(
             "SELECT state FROM memory_versions WHERE rid = ? AND to_seq = ?", (rid, first_seq)
         )
-        later = self._connection.execute(
-            "SELECT DISTINCT batch FROM events WHERE subject = ? AND subject <> seq "
-            "AND batch > (SELECT batch FROM events WHERE seq = ?) ORDER BY batch",
-            (rid, first_seq),
-        )
         return Touched(
             memory_id=now.id,
             type=event_type,
             before=None if text is None else decode_state(text),
             now=now,
-            later=tuple(batch for (batch,) in later),
+            later=_not_undone(self._operations_after(rid, first_seq)),
         )
+
+    def _operations_after(self, rid: int, seq: int) -> list[tuple[int, int | None]]:
+        """Return (position, what it undoes) of each operation on a memory after an event's."""
+        return list(
+            self._connection.execute(
+                "SELECT DISTINCT batch, undo FROM events WHERE subject = ? AND subject <> seq "
+                "AND batch > (SELECT batch FROM events WHERE seq = ?) ORDER BY batch",
+                (rid, seq),
+            )
+        )
+
+
+def _not_undone(operations: list[tuple[int, int | None]]) -> tuple[int, ...]:
+    """Return the positions, oldest first, without the pairs of which one undid the other."""
+    positions = {position for position, _ in operations}
+    gone: set[int] = set()
+    for position, undone in reversed(operations):
+        if position not in gone and undone is not None and undone in positions:
+            gone |= {position, undone}
+    return tuple(position for position, _ in operations if position not in gone)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ledger import OsFiles, RandomIds, Writer
 from projections.checkpoint import read_checkpoint, write_checkpoint
-from projections.connection import Connection, ConnectionPool, create_database
+from projections.connection import CannotOpen, Connection, ConnectionPool, create_database
 from projections.errors import ProjectionMissingError
 from projections.projector import Projector
 from projections.schema import check_versions
@@ -43,11 +43,12 @@ class Generation:
         Raises:
             FileNotFoundError: it was removed meanwhile.
             ProgramOutdatedError, ProjectionOutdatedError: another version of the program wrote it.
+            ProjectionDamagedError: tables are missing.
 
         """
         self.name = folder.name
         self._wal = folder / f"{_DATABASE}-wal"
-        self._in_use = os.open(folder / "IN_USE", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._in_use = os.open(folder / "IN_USE", os.O_RDWR | os.O_CLOEXEC)
         try:
             self.stopped_uncleanly = self._hold()
             self.writer = Connection(folder / _DATABASE)
@@ -59,8 +60,11 @@ class Generation:
         self.readers = ConnectionPool(folder / _DATABASE)
         self.projector = Projector(self.writer)
 
-    def catch_up(self, writer: Writer) -> None:
+    def catch_up(self, writer: Writer) -> bool:
         """Apply what the ledger holds beyond the checkpoint; call it in a write transaction.
+
+        Returns:
+            Whether there was anything.
 
         Raises:
             LedgerDamagedError, LedgerBehindError: see `Writer.catch_up`.
@@ -69,9 +73,11 @@ class Generation:
         known = read_checkpoint(self.writer)
         for record in writer.catch_up(known):
             self.projector.apply(record)
-        if writer.end != known:
-            self.projector.flush_indexes()
-            write_checkpoint(self.writer, writer.end)
+        if writer.end == known:
+            return False
+        self.projector.flush_indexes()
+        write_checkpoint(self.writer, writer.end)
+        return True
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log."""
@@ -125,7 +131,7 @@ class Generations:
 
         Raises:
             ProjectionMissingError: there is none, or what `CURRENT` names is gone.
-            ProgramOutdatedError, ProjectionOutdatedError: see `Generation`.
+            ProgramOutdatedError, ProjectionOutdatedError, ProjectionDamagedError: see `Generation`.
 
         """
         while True:
@@ -134,7 +140,7 @@ class Generations:
                 raise ProjectionMissingError("no projection is in use")
             try:
                 generation = Generation(self._root / name)
-            except OSError as error:
+            except (OSError, CannotOpen) as error:
                 if name != self.current():
                     continue  # swapped and removed between the two reads
                 raise ProjectionMissingError(f"projection {name} cannot be opened") from error

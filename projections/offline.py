@@ -33,7 +33,12 @@ from ledger import (
 from projections.checkpoint import read_checkpoint
 from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection, create_database
 from projections.digest import StateDigest, state_digest
-from projections.errors import ProgramOutdatedError, ProjectionError
+from projections.errors import (
+    ProgramOutdatedError,
+    ProjectionError,
+    ProjectionMissingError,
+    ProjectionOutdatedError,
+)
 from projections.generation import Generation, Generations
 from projections.integrity import find_damage
 from projections.queries import workspace_rid
@@ -124,7 +129,7 @@ def _rebuild(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) 
     with _current(generations) as old:
         before = None if old is None else _digest_if_sound(ledger, old)
         started = time.monotonic()
-        with _progress() as progress:
+        with _progress() as progress, generations.rebuild_lock():
             report = rebuild(
                 ledger,
                 generations,
@@ -133,7 +138,8 @@ def _rebuild(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) 
                 progress=progress,
             )
         seconds = time.monotonic() - started
-    generations.collect()
+    with generations.rebuild_lock():
+        generations.collect()
     with _current(generations) as new:
         assert new is not None
         _index_trigrams(ledger, new, report.events)
@@ -162,6 +168,8 @@ def _verify(arguments: argparse.Namespace, open_ledger: OpenLedger, projections:
                 damage = find_damage(connection)
             if damage is None and generation.gaps:
                 damage = f"built while {len(generation.gaps)} parts of the ledger were unreadable"
+        else:
+            damage = _why_unusable(generations)
     report = verify(ledger.layout.root, checkpoint)
     if damage is None and generation is not None and report.ok and arguments.digest:
         damage = _compare_with_replay(ledger, generations)
@@ -277,6 +285,19 @@ def _current(generations: Generations) -> Iterator[Generation | None]:
         yield generation
     finally:
         generation.close()
+
+
+def _why_unusable(generations: Generations) -> str | None:
+    """Say why the generation in use cannot be opened; None if there is none or it is older."""
+    try:
+        generations.open_current().close()
+    except ProjectionMissingError as error:
+        return None if generations.stamp() is None else str(error)
+    except ProjectionOutdatedError:
+        return None
+    except (ProjectionError, *DAMAGE_ERRORS) as error:
+        return str(error)
+    return None
 
 
 def _bring_up_to_date(ledger: Ledger, generation: Generation) -> None:

@@ -342,6 +342,12 @@ def _tune_text_index(connection: Connection, **options: int) -> None:
         )
 
 
+def merge_indexes(connection: Connection, pages_max: int) -> None:
+    """Merge small segments of the full-text indexes, writing about so many pages of each."""
+    for index in ("memories_fts", "trigrams"):
+        connection.execute(f"INSERT INTO {index}({index}, rank) VALUES('merge', ?)", (pages_max,))
+
+
 def decode_state(text: str) -> MemoryState:
     """Decode the state of a row of `memory_versions`."""
     return _decode_state(text)

@@ -9,8 +9,14 @@ position of the event that added a memory, so it grows with time and is never us
 
 from __future__ import annotations
 
+import re
+
 from projections.connection import Connection
-from projections.errors import ProgramOutdatedError, ProjectionOutdatedError
+from projections.errors import (
+    ProgramOutdatedError,
+    ProjectionDamagedError,
+    ProjectionOutdatedError,
+)
 from projections.text import ANALYSIS_VERSION
 
 VERSIONS = {"memories": 1, "text": ANALYSIS_VERSION, "substring": 1}
@@ -66,6 +72,8 @@ TABLES = (
     "CREATE TABLE trigrams_pending(rid INTEGER PRIMARY KEY)",
 )
 
+_NAMES = frozenset(re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", " ".join(TABLES)))
+
 INDEXES = (
     "CREATE INDEX memories_entity ON memories(entity_name) WHERE entity_name IS NOT NULL",
     "CREATE INDEX memories_happened ON memories(happened_from)",
@@ -95,8 +103,12 @@ def check_versions(connection: Connection, generation: str) -> None:
     Raises:
         ProgramOutdatedError: a newer program wrote it.
         ProjectionOutdatedError: an older program wrote it, so it wants a rebuild.
+        ProjectionDamagedError: tables are missing.
 
     """
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if "projector" not in present:
+        raise ProjectionDamagedError(generation, "it holds no tables")
     found = dict(connection.execute("SELECT name, version FROM projector"))
     for name, version in found.items():
         if version > VERSIONS.get(name, 0):
@@ -104,3 +116,7 @@ def check_versions(connection: Connection, generation: str) -> None:
     for name, version in VERSIONS.items():
         if found.get(name, 0) < version:
             raise ProjectionOutdatedError(generation, name)
+    if missing := _NAMES - present:
+        raise ProjectionDamagedError(
+            generation, f"tables are missing: {', '.join(sorted(missing))}"
+        )

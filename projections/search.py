@@ -16,6 +16,7 @@ import msgspec
 from projections.connection import Connection
 from projections.model import Memory
 from projections.queries import MEMORY_COLUMNS, US_PER_DAY, memory_from_columns
+from projections.schema import BM25_WEIGHTS
 from projections.substring import trigram_match
 from projections.text import Query, Term, fold
 
@@ -134,7 +135,8 @@ def search_text(
     matched = "all"
     for stage, expression, penalty in _relaxations(connection, query):
         matched = stage
-        for candidate in _match(connection, expression, penalty, filters, wanted):
+        few = stage != "any" and len(query.terms) > 1
+        for candidate in _match(connection, expression, penalty, filters, wanted, few=few):
             found.setdefault(candidate.rid, candidate)
         if len(found) >= RUN_LENGTH_MIN:
             runs.append(len(found))
@@ -206,13 +208,25 @@ def _document_count(connection: Connection, term: Term) -> int:
 
 
 def _match(
-    connection: Connection, expression: str, penalty: float, filters: Filters, wanted: int
+    connection: Connection,
+    expression: str,
+    penalty: float,
+    filters: Filters,
+    wanted: int,
+    *,
+    few: bool,
 ) -> Iterator[_Candidate]:
+    """Yield the best matches that satisfy the filters.
+
+    FTS5's own order by `rank` prepares a statement of its own, which costs more than it saves where
+    few rows match; where many do it spares joining all but the best.
+    """
     where, params = filters.conditions()
+    rank = f"bm25(memories_fts, {BM25_WEIGHTS})" if few else "rank"
     rows = connection.execute(
-        "SELECT f.rank, m.rid, m.importance, m.layer, m.created_us "
-        "FROM memories_fts f JOIN memories m ON m.rid = f.rowid "
-        f"WHERE f.memories_fts MATCH ? AND {where} ORDER BY f.rank LIMIT ?",
+        f"SELECT {rank} AS r, m.rid, m.importance, m.layer, m.created_us "
+        "FROM memories_fts JOIN memories m ON m.rid = memories_fts.rowid "
+        f"WHERE memories_fts MATCH ? AND {where} ORDER BY {'r' if few else 'rank'} LIMIT ?",
         (expression, *params, wanted),
     )
     for rank, rid, importance, layer, created_us in rows:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from projections.connection import Connection
 from projections.text import fold
 
-PENDING_MAX = 256
+PENDING_MAX = 64
 """Pending memories past which they are worth a bulk."""
 
 TRIGRAM_LENGTH = 3

@@ -123,7 +123,7 @@ _PLAIN_WORD = re.compile("([A-Za-z]+)|([А-Яа-яЁё]+)")
 _PLAIN_KINDS = ("", _LETTER_OF_SCRIPT["latin"], _LETTER_OF_SCRIPT["cyrillic"])
 
 # Text in which a chunk is a run of letters and digits, and folding keeps every character's place.
-_PLAIN_TEXT = re.compile("[\\x00-\\x7fА-Яа-яЁё«»\u2013\u2014\u2018-\u201e\u2026]*")
+_PLAIN_TEXT = re.compile("[\\x00-\\x7fА-Яа-яЁё«»\u2013\u2014\u2018-\u201e]*")
 
 _HEAD_KEEPING_ALGORITHMS = frozenset({"", "english", "russian"})
 """Those whose stem begins as the word does, but for its last `_STEM_CHANGES_MAX` characters."""
@@ -252,6 +252,8 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
+    if _PLAIN_TEXT.fullmatch(text):
+        return text.lower().replace("ё", "е")
     # Half-width sound marks are letters that turn into combining marks.
     text = _IGNORED.sub("", text).replace("\uff9e", "\u3099").replace("\uff9f", "\u309a")
     # Normalization sorts runs of marks in quadratic time.
@@ -293,14 +295,16 @@ def occurrences(
         return hits
     for found in _chunks_worth_a_look(text, wanted, memo):
         joined = memo[found[0]]
-        if joined in whole or " " in joined or joined.startswith(prefixes):
+        if joined in whole and _PLAIN_WORD.fullmatch(found[0]):
+            hits.append(Token(joined, found.start(), found.end()))
+        elif joined in whole or " " in joined or joined.startswith(prefixes):
             hits.extend(
                 token
                 for token in memo.tokens(found)
                 if token.term in whole or token.term.startswith(prefixes)
             )
-            if len(hits) >= limit:
-                break
+        if len(hits) >= limit:
+            break
     return hits
 
 

@@ -25,7 +25,7 @@ from projections.queries import (
 )
 from projections.search import Filters, Hit, Page, search_exact, search_text
 from projections.snippet import snippet
-from projections.text import Term, fold, parse_query
+from projections.text import Query, Term, fold, parse_query
 from server.commands import (
     LAYERS,
     AddArgs,
@@ -148,9 +148,9 @@ class App:
             notes.append("the query holds no word, number or symbol to search for")
             page = Page(hits=(), has_more=False, matched="all")
         else:
-            page = self._find(args, call)
+            page = self._find(args, query, call)
         if args.mode == "fts" and query.dropped:
-            notes.append(f"the query is long: its last {query.dropped} words or phrases were left out")
+            notes.append(f"the query is long: {query.dropped} words or phrases were left out")
         memories, cut = _within_budget(page.hits, query.terms)
         if cut:
             notes.append(
@@ -202,17 +202,17 @@ class App:
             return msgspec.structs.replace(reply, notes=(*reply.notes, REPAIRED))
         return reply
 
-    def _find(self, args: SearchArgs, call: Call) -> Page:
+    def _find(self, args: SearchArgs, query: Query, call: Call) -> Page:
         filters = self._filters(args)
 
         def find(connection: Connection) -> Page:
             rid = workspace_rid(connection, self._workspace)
             here = msgspec.structs.replace(filters, workspace=rid)
-            search: Callable[..., Page] = search_text
-            subject: object = parse_query(args.query)
             if args.mode == "exact":
-                search, subject = search_exact, args.query
-            return search(connection, subject, here, limit=args.limit, offset=args.offset)
+                return search_exact(
+                    connection, args.query, here, limit=args.limit, offset=args.offset
+                )
+            return search_text(connection, query, here, limit=args.limit, offset=args.offset)
 
         page = self._reads.run(call, find)
         if not page.hits and not self._reads.believe(call):

@@ -203,13 +203,17 @@ class Committer:
         committed = False
         try:
             with connection.transaction(write=True):
-                generation.catch_up(writer)
+                if generation.catch_up(writer):
+                    # If the tables cannot take what the ledger has, it must not get more: answers
+                    # would fall ever further behind what was acknowledged.
+                    connection.keep()
                 group = writer.group()
                 for pending in round_:
                     pending.error = pending.settle = None
                     self._decide(pending, generation, group)
                 generation.projector.flush_indexes()
                 if group:
+                    connection.find_room()
                     end = group.commit()
                     committed = True
                     write_checkpoint(connection, end)

@@ -160,10 +160,14 @@ def decide_undo(args: UndoArgs, facts: Facts, moment: Moment) -> Decision:
         )
     later = sorted({position for memory in touched for position in memory.later})
     if later:
+        undone_by = facts.undone_by(undone)
         raise UndoConflictError(
-            f"The operation at position {undone} is not the last on what it touched; nothing was "
-            f"changed. Undo these first, newest first: {', '.join(map(str, reversed(later)))}.",
-            details={"position": undone, "later": later, "undone_by": facts.undone_by(undone)},
+            f"The operation at position {undone} is undone already, by that at {undone_by}; "
+            "nothing was changed."
+            if undone_by in later
+            else f"The operation at position {undone} is not the last on what it touched; nothing "
+            f"was changed. Undo these first, newest first: {', '.join(map(str, reversed(later)))}.",
+            details={"position": undone, "later": later, "undone_by": undone_by},
         )
     events = tuple(_compensate(memory, moment) for memory in touched)
 
@@ -276,9 +280,15 @@ def _operation_to_undo(args: UndoArgs, facts: Facts) -> int:
         return args.position
     assert args.id is not None
     memory = facts.memory(args.id)
-    position = None if memory is None else facts.operation_at(memory.last_seq)
-    if position is None:
+    if memory is None:
         raise _no_such_memory(args.id)
+    position = facts.last_operation(memory)
+    if position is None:
+        raise UndoConflictError(
+            f"Every operation on memory {args.id} is undone; nothing was changed. To redo one, "
+            "undo its undo: pass the `position` of that reply.",
+            details={"id": args.id},
+        )
     return position
 
 

@@ -15,13 +15,28 @@ from typing import TypeVar
 
 from ledger import Ledger, LedgerDamagedError, LedgerError
 from projections.checkpoint import read_checkpoint
-from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection, Interrupted
+from projections.connection import (
+    DAMAGE_ERRORS,
+    STORAGE_ERRORS,
+    CannotOpen,
+    Connection,
+    Interrupted,
+)
 from projections.errors import ProgramOutdatedError, ProjectionError
 from projections.generation import Generation, Generations
 from projections.integrity import find_damage
 from projections.rebuild import Progress, rebuild, salvage
-from server.errors import CallCancelledError, OutdatedError, RebuildingError
+from server.errors import (
+    CallCancelledError,
+    DiskFullError,
+    OutdatedError,
+    RebuildingError,
+    StoreError,
+)
 from server.tool import Call
+
+READ_ATTEMPTS = 3
+"""A generation may be swapped out between two steps of a read, and the next one be damaged."""
 
 _PHASE_SHARES = {"events": (0, 30), "text": (30, 70)}
 """Phase of a rebuild -> percent at its start, and percent it adds."""
@@ -63,7 +78,7 @@ class ReadSide:
             OutdatedError: a newer program owns the projections.
 
         """
-        for attempt in (1, 2):
+        for attempt in range(READ_ATTEMPTS):
             generation = self.current(call)
             try:
                 with (
@@ -74,8 +89,9 @@ class ReadSide:
                     return read(connection)
             except Interrupted as error:
                 raise CallCancelledError("The call was cancelled.") from error
-            except DAMAGE_ERRORS as error:
-                if attempt == 2:
+            except (*DAMAGE_ERRORS, CannotOpen) as error:
+                # Cannot be opened: swapped out since, or its files are gone.
+                if attempt == READ_ATTEMPTS - 1:
                     raise
                 self.report_damage(generation, str(error))
         raise AssertionError("the loop returns or raises")
@@ -243,8 +259,16 @@ class ReadSide:
                 "nothing is lost. Try again in some seconds.",
                 details={"percent": running.percent},
             )
-        if running.error is not None:
-            raise running.error
+        error = running.error
+        if isinstance(error, (OSError, *STORAGE_ERRORS)):
+            raise DiskFullError(
+                "The projections cannot be rebuilt from the ledger: the disk is full or failing. "
+                "Nothing is lost; free some space."
+            ) from error
+        if isinstance(error, LedgerError):
+            raise StoreError(f"The projections cannot be rebuilt now: {error}") from error
+        if error is not None:
+            raise error
 
 
 class _Rebuild:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from ledger import Ledger, LedgerError, Sealer
 from projections.connection import STORAGE_ERRORS
 from projections.generation import Generation
+from projections.projector import merge_indexes
 from projections.substring import are_trigrams_due, flush_trigrams
 from server.commit import Committer
 from server.errors import UseCaseError
@@ -27,6 +28,9 @@ TRIGRAMS_PER_LOCK = 64
 
 WRITES_PER_ROUND = 64
 """Writes between two looks at what is due."""
+
+MERGE_PAGES = 100
+"""Pages of an index merged in one round."""
 
 UPKEEP_LOCK_TIMEOUT_S = 1.0
 
@@ -81,6 +85,7 @@ class Upkeep:
             self._reads.believe(Call())
         self._reads.mend()
         self._index_trigrams()
+        self._merge_indexes()
         if generation.wal_bytes() > WAL_BYTES_MAX:
             with generation.readers.borrow() as connection:
                 connection.checkpoint_wal()
@@ -104,6 +109,13 @@ class Upkeep:
             held = self._committer.exclusively(flush, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
             due = held and done == TRIGRAMS_PER_LOCK
 
+    def _merge_indexes(self) -> None:
+        """Merge the small segments that single writes leave in the indexes."""
+        self._committer.exclusively(
+            lambda generation: merge_indexes(generation.writer, MERGE_PAGES),
+            lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S,
+        )
+
     def _loop(self) -> None:
         while True:
             self._woken.wait()
@@ -113,6 +125,6 @@ class Upkeep:
             try:
                 self.run_once()
             except (UseCaseError, LedgerError, *STORAGE_ERRORS) as error:
-                self._log(f"mnemolog: upkeep is put off: {error}")
+                self._log(f"mnemolog: {error} (upkeep is put off)")
             except Exception:  # noqa: BLE001 - upkeep must not take the server down
                 self._log(f"mnemolog: upkeep failed:\n{traceback.format_exc()}")

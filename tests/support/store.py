@@ -35,7 +35,7 @@ START: Final = "2026-06-15T12:00:00.000000Z"
 DAY_US: Final = 86_400_000_000
 
 MEMORY_DISK: Final = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""A folder in which a sync costs nothing, for tests that sync thousands of times; None: the usual."""
+"""A folder where a sync costs nothing, for tests that sync very often; None: the usual one."""
 
 ErrorT = TypeVar("ErrorT", bound=UseCaseError)
 
@@ -108,11 +108,11 @@ class Client:
         assert isinstance(result, UndoResult)
         return result
 
-    def found(self, query: str, **filters: object) -> list[str]:
+    def found(self, query: str, **filters: Any) -> list[str]:  # noqa: ANN401
         """Return the ids of all pages of a search."""
         return [memory.id for memory in self.pages(query, **filters)]
 
-    def pages(self, query: str, *, limit: int = 100, **filters: object) -> list[Found]:
+    def pages(self, query: str, *, limit: int = 100, **filters: Any) -> list[Found]:  # noqa: ANN401
         memories: list[Found] = []
         offset: int | None = 0
         while offset is not None:

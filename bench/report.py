@@ -1,0 +1,253 @@
+"""The result files as Markdown tables: what docs/benchmarks.md shows."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from bench.measure import RESULTS, ROOT, load, median
+
+MILLION = 1_000_000
+TARGETS = {
+    "add": {500: 0.8, 10_000: 0.8, 100_000: 0.8},
+    "add_entity": {100_000: 0.15},
+    "update": {100_000: 0.06},
+    "and2": {500: 0.5, 10_000: 0.5, 100_000: 0.5},
+    "or4": {500: 0.5, 10_000: 0.5, 100_000: 0.5},
+    "layer": {500: 0.5, 10_000: 0.5, 100_000: 0.5},
+    "date": {500: 0.5, 10_000: 0.5, 100_000: 0.5},
+    "exact": {100_000: 0.02},
+}
+"""Operation and size -> the greatest ratio to the peer's p50 that is aimed at."""
+
+NAMES = {
+    "add": "add, durable",
+    "add_entity": "add with an entity, durable",
+    "update": "update in place, durable",
+    "supersede": "supersede, durable",
+    "delete": "delete, durable",
+    "and2": "search, 2 words",
+    "or4": "search, 4 words of 2 memories",
+    "layer": "search, 2 words in a layer",
+    "date": "search, 2 words in 90 days",
+    "exact": "exact phrase of 3 words",
+}
+COLD_RATIO_MAX = 0.35
+RESIDENT_MIB_MAX = 32
+ADD_CPU_MS_MAX = 0.5
+BYTES_PER_MEMORY_MAX = 2_000
+REBUILD_PER_S_MIN = 20_000
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+
+Row = Sequence[object]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write results.md beside the result files."""
+    sizes = list(options.sizes)
+    parts = [
+        "### Start\n",
+        _table(
+            ("store", "figure", "mnemolog", "mnemon-mcp", "ratio", "target"),
+            [row for size in (0, *sizes) for row in _cold(size)],
+        ),
+        "\n### Calls\n",
+        _table(
+            (
+                "operation",
+                "memories",
+                "p50 / p99 ms",
+                "CPU ms",
+                "peer p50 / p99 ms",
+                "peer CPU ms",
+                "p50 ratio",
+                "target",
+            ),
+            [row for kind in NAMES for size in sizes for row in _calls(kind, size)],
+        ),
+        "\n### Throughput, 16 requests in flight\n",
+        _table(
+            ("work", "memories", "mnemolog, a second", "mnemon-mcp, a second", "ratio"),
+            [row for size in sizes for row in _pipelined(size)],
+        ),
+        "\n### Rebuild, digest, verify\n",
+        _table(
+            ("events", "figure", "measured", "target"),
+            [row for size in (*sizes, MILLION) for row in _rebuild(size)],
+        ),
+        "\n### Disk\n",
+        _table(
+            ("memories", "figure", "mnemolog", "mnemon-mcp", "target"),
+            [row for size in (*sizes, MILLION) for row in _disk(size)],
+        ),
+        "\n" + _state(sizes),
+    ]
+    text = "\n".join(parts)
+    path = RESULTS / "results.md"
+    path.write_text(text)
+    print(f"wrote {path}")
+    if options.docs:
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        _, _, after = rest.partition(END)
+        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+        print(f"updated {PAGE}")
+
+
+def _cold(size: int) -> list[Row]:
+    result = load(f"cold-{size}")
+    if result is None:
+        return []
+    figures = (
+        ("tools_list_ms", "start to `tools/list`, ms", COLD_RATIO_MAX),
+        ("first_search_ms", "start to the first search, ms", None),
+        ("resident_start_mib", "resident after `tools/list`, MiB", None),
+        ("resident_open_mib", "resident after a search, MiB", None),
+    )
+    rows: list[Row] = []
+    for key, text, target in figures:
+        values = [
+            servers[key] if (servers := result["servers"].get(name)) else None
+            for name in ("mnemolog", "mnemon-mcp")
+        ]
+        ratio = result.get("ratios", {}).get(key)
+        aim = f"<= {target}" if target is not None else ""
+        missed = target is not None and ratio is not None and ratio > target
+        if key == "resident_start_mib":
+            aim = f"< {RESIDENT_MIB_MAX} MiB"
+            missed = values[0] is not None and values[0] >= RESIDENT_MIB_MAX
+        rows.append((_count(size) if size else "empty", text, *values, ratio, _judged(aim, missed)))
+    return rows
+
+
+def _calls(kind: str, size: int) -> list[Row]:
+    result = load(f"calls-{size}")
+    if result is None or "mnemolog" not in result["operations"][kind]:
+        return []
+    measured = result["operations"][kind]
+    cells: list[object] = [NAMES[kind], _count(size)]
+    for name in ("mnemolog", "mnemon-mcp"):
+        seen = measured.get(name)
+        if seen is None:
+            cells += ["fails" if result["errors"].get(name, {}).get(kind) else None, None]
+        else:
+            cells += [f"{_number(seen['p50_ms'])} / {_number(seen['p99_ms'])}", seen["cpu_ms"]]
+    ratio, target = result["ratios"].get(kind), TARGETS.get(kind, {}).get(size)
+    aim = f"<= {target}" if target is not None else ""
+    missed = target is not None and ratio is not None and ratio > target
+    if kind == "add":
+        aim += f", CPU <= {ADD_CPU_MS_MAX} ms"
+        missed = missed or measured["mnemolog"]["cpu_ms"] > ADD_CPU_MS_MAX
+    return [(*cells, ratio, _judged(aim, missed))]
+
+
+def _pipelined(size: int) -> list[Row]:
+    result = load(f"calls-{size}")
+    if result is None:
+        return []
+    rates = result["pipelined_per_s"]
+    names = {"add_plain": "add", "add": "add, 3 of 10 with an entity", "search": "search, 2 words"}
+    rows: list[Row] = []
+    for key, text in names.items():
+        ours, theirs = (rates.get(name, {}).get(key) for name in ("mnemolog", "mnemon-mcp"))
+        ratio = ours / theirs if ours is not None and theirs is not None else None
+        rows.append((text, _count(size), ours, theirs, ratio))
+    return rows
+
+
+def _rebuild(size: int) -> list[Row]:
+    result = load(f"rebuild-{size}")
+    if result is None:
+        return []
+    count, rebuilt, built = _count(size), result["rebuild"], result["build"]
+    rate = rebuilt["events_per_s"]
+    aim = _judged(f">= {_count(REBUILD_PER_S_MIN)} at 1,000,000", rate < REBUILD_PER_S_MIN)
+    rows: list[Row] = [
+        (count, "rebuild, events a second", rate, aim),
+        (count, "rebuild, peak resident MiB of the main process", rebuilt["peak_resident_mib"], ""),
+        (count, "digest, s", result["digest"]["wall_s"], ""),
+        (count, "verify, s", result["verify"]["wall_s"], ""),
+    ]
+    if built is not None:
+        append = built["events"] / built["append_s"]
+        rows.append((count, "ledger, appends a second in groups of 1,000, synced", append, ""))
+    return rows
+
+
+def _disk(size: int) -> list[Row]:
+    result = load(f"disk-{size}")
+    if result is None:
+        return []
+    ours, theirs = result["mnemolog"], result.get("mnemon-mcp", {})
+    projection, sealed = ours["projection_bytes_per_memory"], ours.get("sealed_bytes_per_event")
+    rows: list[Row] = [
+        (
+            _count(size),
+            "projections, bytes a memory",
+            projection,
+            theirs.get("bytes_per_memory"),
+            "",
+        )
+    ]
+    if sealed is not None:
+        whole = projection + sealed
+        aim = _judged(f"< {_count(BYTES_PER_MEMORY_MAX)}", whole >= BYTES_PER_MEMORY_MAX)
+        rows += [
+            (
+                _count(size),
+                "ledger as written, bytes an event",
+                ours["raw_bytes_per_event"],
+                None,
+                "",
+            ),
+            (_count(size), "ledger once sealed, bytes an event", sealed, None, ""),
+            (_count(size), "projections and sealed ledger", whole, None, aim),
+        ]
+    return rows
+
+
+def _state(sizes: Sequence[int]) -> str:
+    """Say what was measured on, and how fast it was at that time."""
+    machine = load("machine") or {}
+    runs = [result for size in sizes if (result := load(f"calls-{size}"))]
+    cpu = [value for result in runs for value in result["yardsticks"]["cpu_ms"]]
+    sync = [value for result in runs for value in result["yardsticks"]["sync_ms"]]
+    text = (
+        f"Machine: {machine.get('cores')} cores, {machine.get('memory_gib')} GiB, "
+        f"{machine.get('system')}, Python {machine.get('python')}."
+    )
+    if cpu:
+        text += (
+            f" Yardsticks during the calls: a fixed CPU job {_number(min(cpu))} to "
+            f"{_number(max(cpu))} ms (median {_number(median(cpu))}), an fdatasync "
+            f"{_number(min(sync))} to {_number(max(sync))} ms (median {_number(median(sync))})."
+        )
+    return text + "\n"
+
+
+def _judged(aim: str, missed: bool) -> str:  # noqa: FBT001 - one word, privately
+    aim = aim.removeprefix(", ")
+    return f"{aim}: **missed**" if aim and missed else aim
+
+
+def _table(head: Sequence[str], rows: Sequence[Row]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return _number(value) if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> str:
+    """Write a number with as many digits as mean something."""
+    if value >= 1_000:
+        return _count(round(value))
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.1 else f"{value:.2g}"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"

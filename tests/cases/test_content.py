@@ -1,0 +1,138 @@
+"""Group C, content limits and duplicates."""
+
+import random
+
+import pytest
+
+from server.errors import IdempotencyConflictError, InvalidArgumentsError, NotFoundError
+from tests.support.store import Client, Home
+
+BLANKS = ("", " ", "  \n\t ", "\u3000\u2003", "\x1c\x1f", "\u0085")
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_c1_blank_content_is_refused_everywhere_and_nothing_is_written(
+    client: Client, blank: str
+) -> None:
+    stored = client.add("the depot is in Quarry Lane")
+    with client.refused(InvalidArgumentsError, "`content`"):
+        client.add(blank)
+    with client.refused(InvalidArgumentsError, "`content`"):
+        client.update(stored.id, content=blank)
+    with client.refused(InvalidArgumentsError, "`new_content`"):
+        client.update(stored.id, supersede=True, new_content=blank)
+    with client.refused(InvalidArgumentsError, "`content`"):
+        client.update(stored.id, supersede=True, content=blank)
+    assert client.inspect().total == 1
+    assert client.content(stored.id) == "the depot is in Quarry Lane"
+
+
+def test_c1_the_first_refused_write_leaves_an_empty_ledger(client: Client) -> None:
+    with client.refused(InvalidArgumentsError):
+        client.add(" ")
+    assert client.position() == 0
+    assert client.inspect().total == 0
+
+
+def test_c2_too_long_a_text_is_refused_with_the_limit(client: Client) -> None:
+    with client.refused(InvalidArgumentsError, "`content`", "100000"):
+        client.add("word " * 400_000 + "the heron password hint is teal")
+
+
+def test_c2_the_end_of_the_longest_text_is_found_and_all_of_it_comes_back(client: Client) -> None:
+    end = " the heron password hint is teal"
+    text = ("The quay was quiet. " * 5_000)[: 100_000 - len(end)] + end
+    stored = client.add(text).id
+    assert len(text) == 100_000
+    found = client.search("heron teal hint").memories
+    assert [memory.id for memory in found] == [stored]
+    assert found[0].content == text
+    assert "heron password hint" in found[0].snippet
+    assert client.found("hint is teal", mode="exact") == [stored]
+    assert client.content(stored) == text
+
+
+def test_c3_one_long_word_disturbs_nothing(home: Home, client: Client) -> None:
+    choose = random.Random(3)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    run = "".join(choose.choices(letters, k=90_000))
+    first = client.add("ok one").id
+    big = client.add(run).id
+    second = client.add("ok two").id
+    for seen in (client, home.rebuilt()):
+        assert seen.inspect().total == 3
+        assert {*seen.found("ok")} == {first, second}
+        assert seen.found(run[70_000:70_050], mode="exact") == [big]
+        assert seen.content(big) == run
+
+
+def test_c4_a_key_stores_once_whatever_is_repeated_when(home: Home, client: Client) -> None:
+    first = client.add("gate code rule", idempotency_key="k1")
+    position = client.position()
+    for seen in (client, home.reopened(), home.rebuilt()):
+        again = seen.add("gate code rule", idempotency_key="k1")
+        assert (again.id, again.created, again.position) == (first.id, False, first.position)
+        assert again.notes
+        assert seen.position() == position
+        assert seen.inspect().total == 1
+
+
+def test_c4_without_a_key_or_in_another_scope_nothing_is_merged(client: Client) -> None:
+    ids = {
+        client.add("gate code rule").id,
+        client.add("gate code rule").id,
+        client.add("gate code rule", scope="alpha").id,
+        client.add("gate code rule", scope="alpha", idempotency_key="k1").id,
+    }
+    assert len(ids) == 4
+    assert {*client.found("gate")} == ids
+
+
+def test_c4_a_key_used_for_something_else_is_a_conflict(client: Client) -> None:
+    stored = client.add("gate code rule", idempotency_key="k1")
+    with client.refused(IdempotencyConflictError):
+        client.add("gate code rule", scope="alpha", idempotency_key="k1")
+    with client.refused(IdempotencyConflictError):
+        client.delete(stored.id, idempotency_key="k1")
+    with client.refused(IdempotencyConflictError):
+        client.undo(id=stored.id, idempotency_key="k1")
+
+
+def test_c4_keys_belong_to_one_workspace_and_one_agent(home: Home, client: Client) -> None:
+    ids = {
+        client.add("gate code rule", idempotency_key="k1").id,
+        home.open("other").add("gate code rule", idempotency_key="k1").id,
+        home.open(name="another agent").add("gate code rule", idempotency_key="k1").id,
+    }
+    assert len(ids) == 3
+
+
+def test_c4_a_repeat_says_what_became_of_the_memory_since(client: Client) -> None:
+    first = client.add("gate code rule", idempotency_key="k1")
+    new = client.supersede(first.id, "gate code 7", idempotency_key="k2")
+    assert client.add("gate code rule", idempotency_key="k1").state == "superseded"
+    client.delete(new, idempotency_key="k3")
+    assert client.add("gate code rule", idempotency_key="k1").state == "active"
+    repeated = client.update(
+        first.id, supersede=True, new_content="gate code 7", idempotency_key="k2"
+    )
+    assert (repeated.new_id, repeated.state, repeated.changed) == (new, "deleted", False)
+    gone = client.delete(new, idempotency_key="k3")
+    assert (gone.deleted_id, gone.deleted) == (new, False)
+
+
+def test_c5_what_was_deleted_can_be_stored_again_and_again(home: Home, client: Client) -> None:
+    gone: list[str] = []
+    for _ in range(3):
+        stored = client.add("gate code rule").id
+        assert client.found("gate") == [stored]
+        client.delete(stored)
+        gone.append(stored)
+    live = client.add("gate code rule").id
+    for seen in (client, home.rebuilt()):
+        assert seen.found("gate") == seen.found("gate code", mode="exact") == [live]
+        assert seen.inspect().total == 1
+        for memory_id in gone:
+            assert seen.inspect(memory_id).status == "deleted"
+            with seen.refused(NotFoundError, "was deleted"):
+                seen.update(memory_id, content="x")

@@ -1,0 +1,114 @@
+"""Group U, Unicode and languages."""
+
+import pytest
+
+from tests.support.store import Client, Home
+
+CHINESE = "周二上线build-77后服务器恢复正常"
+RUSSIAN = "Фёдор посадил клён у дома Матрёны"
+DECOMPOSED = "cafe\u0301 in Ko\u0308ln"
+COMPOSED = "caf\u00e9 in K\u00f6ln"
+
+
+@pytest.mark.parametrize("query", ["服务器", "恢复", "服务", "正常", "build-77", "build"])
+def test_u1_any_part_of_unspaced_text_is_found(client: Client, query: str) -> None:
+    stored = client.add(CHINESE).id
+    assert client.found(query) == [stored]
+    assert client.found(query, mode="exact") == [stored]
+    assert client.found("数据") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("東京タワーへ行った", "タワー"),
+        ("회의는 내일로 미뤄졌다", "내일"),
+        ("ตลาดน้ำเปิดวันเสาร์", "ตลาด"),
+        ("ﾊﾝｶｸ文字", "ハンカク"),
+        ("ＦＵＬＬ ｗｉｄｔｈ", "full width"),
+    ],
+)
+def test_u1_other_unspaced_and_wide_scripts_are_found(
+    client: Client, text: str, query: str
+) -> None:
+    stored = client.add(text).id
+    assert client.found(query) == [stored]
+    assert client.content(stored) == text
+
+
+@pytest.mark.parametrize("query", ["Федор", "клен", "Матрена", "ФЁДОР", "клёна"])
+def test_u2_yo_and_ye_are_one_letter_to_a_search(client: Client, query: str) -> None:
+    stored = client.add(RUSSIAN).id
+    assert client.found(query) == [stored]
+    assert client.content(stored) == RUSSIAN
+
+
+def test_u2_a_query_with_yo_finds_text_without(client: Client) -> None:
+    stored = client.add("Артем ушел").id
+    assert client.found("Артём") == [stored]
+    assert client.found("ушёл", mode="exact") == [stored]
+
+
+@pytest.mark.parametrize("query", ["настройка", "настройку", "станция", "СЕТЬ"])
+def test_u3_inflected_and_upper_case_cyrillic_is_found(client: Client, query: str) -> None:
+    stored = client.add("Утром проверили настройки сети на новых станциях").id
+    client.add("хорошее настроение с утра")
+    assert client.found(query) == [stored]
+
+
+@pytest.mark.parametrize(("stored", "asked"), [(DECOMPOSED, COMPOSED), (COMPOSED, DECOMPOSED)])
+def test_u4_composed_and_decomposed_text_match_and_come_back_as_stored(
+    client: Client, stored: str, asked: str
+) -> None:
+    memory_id = client.add(stored).id
+    for word in asked.split():
+        if word != "in":
+            assert client.found(word) == [memory_id]
+            assert client.found(word, mode="exact") == [memory_id]
+    assert client.content(memory_id) == stored
+    assert client.search(asked).memories[0].content == stored
+
+
+def test_u6_a_nul_hides_neither_end_of_a_text(home: Home, client: Client) -> None:
+    short = client.add("alpha\x00omega").id
+    long = client.add("left " + "\x00" * 9_000 + " right").id
+    other = client.add("an unrelated memory").id
+    for seen in (client, home.rebuilt()):
+        assert seen.found("omega") == seen.found("alpha") == [short]
+        assert seen.found("right") == [long]
+        assert seen.found("unrelated") == [other]
+        assert seen.found("omega", mode="exact") == [short]
+        assert seen.found("\x00omega", mode="exact") == [short]
+        assert seen.content(long) == "left " + "\x00" * 9_000 + " right"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffwith a mark",
+        "a\r\nb\rc\n",
+        " leading and trailing ",
+        "a\u2028b\u2029",
+        "\x1b[31mred\x1b[0m",
+        "👩‍👩‍👧‍👦 family",
+        "🇫🇷🇩🇪",
+        "e" + "\u0301" * 100,
+        "\ufffd",
+        "\uffff",
+        "\U0010ffff",
+        "\u202edesrever",
+        '{"h":{},"p":{},"d":"x"}',
+        "\\u0000",
+        "\x7f\x80",
+    ],
+)
+def test_text_comes_back_character_by_character(home: Home, client: Client, text: str) -> None:
+    stored = client.add(
+        text, title=text, entity_name=text, tags=[text[:100]], meta={text: [text]}
+    ).id
+    for seen in (client, home.rebuilt()):
+        memory = seen.inspect(stored).memory
+        assert memory is not None
+        assert memory.content == memory.title == memory.entity_name == text
+        assert memory.tags == (text[:100],)
+        assert memory.meta == {text: [text]}

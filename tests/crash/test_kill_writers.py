@@ -1,0 +1,128 @@
+"""Two servers on one home, killed at random moments, two hundred times."""
+
+import random
+import select
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.crash.harness import (
+    Contents,
+    assert_sound,
+    dice,
+    end,
+    launch,
+    serving,
+    structured,
+)
+from tests.support.peer import Json, call
+
+ROUNDS = 200
+CHECK_EVERY = 25
+START_SECONDS = 0.3
+"""A server may be killed so long after its start, before it has even opened the store."""
+
+WORK_SECONDS = 0.06
+"""Or so long after its first acknowledgement."""
+
+
+class _Writer:
+    """Stores numbered memories, one at a time, until its server is killed."""
+
+    def __init__(
+        self, home: Path, name: str, number: signal.Signals, chance: random.Random
+    ) -> None:
+        self.name = name
+        self.signal = number
+        self.acknowledged: list[str] = []
+        self.status: int | None = None
+        self._sent = 0
+        self._chance = chance
+        self.server = launch(home)
+        early = chance.random() < 0.5
+        self.kill_at = time.monotonic() + chance.uniform(0, START_SECONDS) if early else None
+        self._send()
+
+    @property
+    def expected(self) -> set[int]:
+        """Exit statuses that are right; a process that is still loading has no handler yet."""
+        if self.signal is signal.SIGKILL:
+            return {-signal.SIGKILL}
+        return {0} if self.server.greeted else {0, -signal.SIGTERM}
+
+    def _send(self) -> None:
+        content = f"{self.name} note {self._sent}"
+        self.server.send(call(self._sent, "memory_add", content=content, layer="semantic"))
+        self._sent += 1
+
+    def answered(self) -> None:
+        """Take the answers that are there, and send the next request."""
+        for answer in self.server.available(0.001):
+            self._take(answer)
+            if self.kill_at is None:
+                self.kill_at = time.monotonic() + self._chance.uniform(0, WORK_SECONDS)
+            self._send()
+
+    def finish(self) -> None:
+        """Send the signal; what was answered before the end counts as well."""
+        self.server.process.send_signal(self.signal)
+        for answer in self.server.remains():
+            self._take(answer)
+        self.status = end(self.server)
+
+    def _take(self, answer: Json) -> None:
+        said = structured(answer)
+        if "error" in said:
+            # What is refused because the server ends was not acknowledged.
+            assert said["error"]["code"] == "cancelled", said
+            return
+        self.acknowledged.append(f"{self.name} note {answer['id']}")
+
+
+def _round(writers: list[_Writer]) -> None:
+    alive = list(writers)
+    while alive:
+        moments = [writer.kill_at for writer in alive if writer.kill_at is not None]
+        left = max(0.0, min(moments, default=time.monotonic() + 60) - time.monotonic())
+        ready, _, _ = select.select([writer.server.output for writer in alive], [], [], left)
+        assert ready or moments, "no server answers"
+        for writer in list(alive):
+            if writer.kill_at is not None and writer.kill_at <= time.monotonic():
+                writer.finish()
+                alive.remove(writer)
+            elif writer.server.output in ready:
+                writer.answered()
+
+
+@pytest.mark.slow
+@pytest.mark.crash
+def test_two_writers_killed_two_hundred_times_lose_nothing_that_was_acknowledged(
+    tmp_path: Path,
+) -> None:
+    chance, home = dice(), tmp_path / "home"
+    stored = Contents(home)
+    acknowledged = 0
+    for number in range(ROUNDS):
+        second = signal.SIGTERM if number % 2 else signal.SIGKILL
+        writers = [
+            _Writer(home, f"round {number} writer {which}", how, chance)
+            for which, how in (("a", signal.SIGKILL), ("b", second))
+        ]
+        _round(writers)
+        stored.refresh()
+        for writer in writers:
+            assert writer.status in writer.expected
+            here = {text for text in stored.counts if text.startswith(f"{writer.name} ")}
+            assert here >= set(writer.acknowledged), f"round {number} lost a memory"
+            assert len(here) <= len(writer.acknowledged) + 1, f"round {number} has too many"
+            acknowledged += len(writer.acknowledged)
+        if number % CHECK_EVERY == CHECK_EVERY - 1:
+            assert_sound(home)
+    assert acknowledged > ROUNDS
+    assert set(stored.counts.values()) == {1}
+    assert stored.seqs == list(range(1, len(stored.seqs) + 1))
+    assert_sound(home)
+    with serving(home) as server:
+        assert server.total() == len(stored.counts)

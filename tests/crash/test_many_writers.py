@@ -1,0 +1,130 @@
+"""Eight servers on one home, and a rebuild that swaps the projections under all of them."""
+
+import signal
+import threading
+from collections import ChainMap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.crash.harness import (
+    Server,
+    assert_sound,
+    contents,
+    end,
+    filled,
+    generations,
+    launch,
+    run,
+    serving,
+    structured,
+)
+from tests.support.peer import Json, call
+
+WRITERS = 8
+WRITES = 2_000
+WINDOW = 24
+"""Requests of one client that are on their way at once."""
+
+SEARCH_EVERY = 100
+REBUILDS_MIN = 3
+CREATIONS = 5
+
+
+def _request(writer: int, number: int) -> Json:
+    content = _content(writer, number)
+    key = {"idempotency_key": f"{writer}/{number}"} if number % 2 else {}
+    return call(number, "memory_add", content=content, layer="episodic", **key)
+
+
+def _content(writer: int, number: int) -> str:
+    return f"writer {writer} saw the ferry for the {number}. time"
+
+
+def _write_all(server: Server, writer: int) -> dict[str, str]:
+    """Send every write, keeping a window full, and now and then search; content -> id."""
+    acknowledged: dict[str, str] = {}
+    sent = searches = 0
+    while len(acknowledged) < WRITES:
+        while sent < WRITES and sent - len(acknowledged) < WINDOW:
+            server.send(_request(writer, sent))
+            if sent % SEARCH_EVERY == SEARCH_EVERY - 1:
+                server.send(call(f"search {sent}", "memory_search", query="ferry", limit=1))
+                searches += 1
+            sent += 1
+        answer = server.receive()
+        said = structured(answer)
+        assert "error" not in said, said
+        if isinstance(answer["id"], str):
+            assert said["memories"], "an empty answer from a store that holds what is asked for"
+            searches -= 1
+            continue
+        content = _content(writer, answer["id"])
+        assert content not in acknowledged
+        acknowledged[content] = said["id"]
+    for _ in range(searches):
+        assert structured(server.receive())["memories"]
+    return acknowledged
+
+
+def _rebuild_until(home: Path, done: threading.Event) -> int:
+    count = 0
+    while count < REBUILDS_MIN or not done.is_set():
+        rebuilt = run(home, "rebuild")
+        assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+        assert "OTHER digests" not in rebuilt.stdout
+        count += 1
+    return count
+
+
+@pytest.mark.slow
+def test_what_eight_processes_write_at_once_is_there_once_while_a_ninth_swaps_projections(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    filled(home, 1)
+    done = threading.Event()
+    with ThreadPoolExecutor(WRITERS + 1) as threads:
+        servers = [threads.submit(_serve_and_write, home, writer) for writer in range(WRITERS)]
+        rebuilds = threads.submit(_rebuild_until, home, done)
+        try:
+            acknowledged = ChainMap(*(server.result() for server in servers))
+        finally:
+            done.set()
+        assert rebuilds.result() >= REBUILDS_MIN
+    written = contents(home)
+    assert len(acknowledged) == WRITERS * WRITES
+    assert {text: id_ for text, id_ in written.ids.items() if text.startswith("writer")} == dict(
+        acknowledged
+    )
+    assert set(written.counts.values()) == {1}
+    assert written.seqs == list(range(1, len(written.seqs) + 1))
+    assert_sound(home)
+    assert run(home, "rebuild").returncode == 0
+    assert len(generations(home)) == 1
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+def test_eight_processes_that_find_no_home_make_one_between_them(tmp_path: Path) -> None:
+    for attempt in range(CREATIONS):
+        home = tmp_path / f"home {attempt}"
+        servers = [launch(home) for _ in range(WRITERS)]
+        for number, server in enumerate(servers):
+            server.send(call("first", "memory_add", content=str(number), layer="semantic"))
+        ids = {structured(server.answer("first"))["id"] for server in servers}
+        assert {server.total() for server in servers} == {WRITERS}
+        assert {end(server, signal.SIGTERM) for server in servers} == {0}
+        written = contents(home)
+        assert set(written.ids.values()) == ids
+        assert written.counts == {str(number): 1 for number in range(WRITERS)}
+        assert_sound(home)
+
+
+def _serve_and_write(home: Path, writer: int) -> dict[str, str]:
+    with serving(home) as server:
+        acknowledged = _write_all(server, writer)
+        server.close_input()
+        assert server.exit_status() == 0
+        return acknowledged
