@@ -239,3 +239,19 @@ def test_s6_s2_and_undo_in_one_session() -> None:
             "active",
         ]
     assert verified()
+
+
+def test_l3_damage_is_reported_at_start_reads_go_on_and_a_write_is_refused(home: Path) -> None:
+    with session() as client:
+        ids = [client.ask("memory_add", content=f"note {n}", layer="semantic")["id"] for n in "abc"]
+    (segment,) = (home / "ledger" / "log").iterdir()
+    segment.write_bytes(segment.read_bytes().replace(b"note b", b"note x"))
+
+    with started(command=MNEMOLOG, stderr=subprocess.PIPE) as peer:
+        damaged = Session(peer.handshake())
+        assert damaged.found("note b") == [ids[1], ids[2], ids[0]]
+        assert damaged.refused("memory_add", content="d", layer="semantic")["code"] == "damaged"
+        assert peer.process.stderr is not None
+        reported = next(line for line in peer.process.stderr if b"damaged" in line)
+        assert segment.name.encode() in reported
+        assert b"record 4" in reported

@@ -57,5 +57,5 @@ WAITING: Final = (
     Waiting("S-4", "deleting in bulk and by filter leaves nothing either", BULK),
     Waiting("S-5", "deleting one scope leaves the others; an empty filter is refused", BULK),
     Waiting("S-6", "an old text's vector is never used while the new one is pending", EMBEDDINGS),
-    Waiting("L-3", "damage of a ledger whose projections are whole is reported at start", HEALTH),
+    Waiting("L-3", "damage is reported by the health tool as well", HEALTH),
 )
