@@ -30,6 +30,9 @@ from projections.schema import check_versions
 _NAME = re.compile(r"g(\d{6})-[a-z2-7]{16}")
 _DATABASE = "memory.db"
 
+ROOM_BYTES_MIN = 64 << 20
+"""Free space below which a transaction makes sure of its room before it is promised."""
+
 Stamp = tuple[int, int] | None
 """What changes when `CURRENT` is replaced: its inode and modification time."""
 
@@ -47,6 +50,7 @@ class Generation:
 
         """
         self.name = folder.name
+        self._folder = str(folder)
         self._wal = folder / f"{_DATABASE}-wal"
         self._in_use = os.open(folder / "IN_USE", os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -78,6 +82,11 @@ class Generation:
         self.projector.flush_indexes()
         write_checkpoint(self.writer, writer.end)
         return True
+
+    def is_disk_tight(self) -> bool:
+        """Say whether a transaction might not find room on the disk."""
+        status = os.statvfs(self._folder)
+        return status.f_bavail * status.f_frsize < ROOM_BYTES_MIN
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log."""
@@ -115,13 +124,14 @@ class Generations:
     def __init__(self, root: Path, files: OsFiles) -> None:
         """Bind to a folder; it is created when something must be written into it."""
         self._root = root
+        self._current = str(root / "CURRENT")
         self._files = files
         self._ids = RandomIds()
 
     def stamp(self) -> Stamp:
         """Identify the present content of `CURRENT` at the price of one `stat`."""
         try:
-            status = (self._root / "CURRENT").stat()
+            status = os.stat(self._current)  # noqa: PTH116 - asked at every call
         except FileNotFoundError:
             return None
         return status.st_ino, status.st_mtime_ns

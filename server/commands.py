@@ -314,7 +314,12 @@ class UndoArgs(Args, frozen=True, kw_only=True):
     position: (
         Annotated[int, Meta(ge=1, description="`position` of the operation to undo")] | None
     ) = None
-    id: Annotated[Id, Meta(description="Undo the last operation on this memory; again: the one before")] | None = None
+    id: (
+        Annotated[
+            Id, Meta(description="Undo the last operation on this memory; again: the one before")
+        ]
+        | None
+    ) = None
     idempotency_key: Key | None = None
 
 

@@ -55,6 +55,7 @@ from server.reads import ReadSide
 from server.tool import Call
 
 COMMANDS_PER_ROUND_MAX = 128
+PARTIES_KNOWN_MAX = 256
 
 Decide = Callable[[Any, Facts, Moment], Decision]
 Repeat = Callable[[Any, Facts, int], msgspec.Struct]
@@ -104,6 +105,7 @@ class Committer:
         self._clock = clock
         self._ids = ids
         self._lock_timeout_s = lock_timeout_s
+        self._known: dict[tuple[str, str, str], _Parties] = {}
         self._waiting: list[_Pending] = []
         self._waiting_mutex = threading.Lock()
         self._leading = threading.Lock()
@@ -213,12 +215,14 @@ class Committer:
                     self._decide(pending, generation, group)
                 generation.projector.flush_indexes()
                 if group:
-                    connection.find_room()
+                    if generation.is_disk_tight():
+                        connection.find_room()
                     end = group.commit()
                     committed = True
                     write_checkpoint(connection, end)
         except BaseException:
             generation.projector.forget_changes()
+            self._known.clear()
             # After the commit point the ledger has the events whatever became of the tables: the
             # next writer applies them again, so the callers are told the truth, which is success.
             if not committed:
@@ -231,7 +235,7 @@ class Committer:
         command = pending.command
         try:
             command.call.check()
-            parties = self._parties(generation.writer, command)
+            parties = self._parties(generation, command)
             facts = Facts(generation.writer, parties.workspace_rid)
             digest, request = self._idempotency(parties, command.args)
             repeated = facts.repeated(digest) if digest else None
@@ -252,8 +256,20 @@ class Committer:
         except (RecordTooLargeError, InvalidPayloadError) as refusal:
             pending.error = InvalidArgumentsError(f"This cannot be stored: {refusal}.")
 
-    def _parties(self, connection: Connection, command: Command) -> _Parties:
+    def _parties(self, generation: Generation, command: Command) -> _Parties:
         """Look workspace and actor up; ids are minted for those never seen before."""
+        names = (generation.name, command.workspace, command.actor)
+        known = self._known.get(names)
+        if known is None:
+            known = self._look_up(generation.writer, command)
+            if not known.introductions:
+                # They stay what they are for as long as the generation does.
+                if len(self._known) >= PARTIES_KNOWN_MAX:
+                    self._known.clear()
+                self._known[names] = known
+        return known
+
+    def _look_up(self, connection: Connection, command: Command) -> _Parties:
         workspace = connection.one(
             "SELECT rid, id FROM workspaces WHERE name = ?", (command.workspace,)
         )

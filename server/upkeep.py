@@ -23,8 +23,11 @@ from server.tool import Call
 WAL_BYTES_MAX = 4 << 20
 """Size of the write-ahead log past which it is copied into the database."""
 
-TRIGRAMS_PER_LOCK = 64
-"""Memories indexed while the ledger's lock is held: a few milliseconds."""
+TRIGRAMS_PER_LOCK = 16
+"""Memories indexed while the ledger's lock is held: about two milliseconds."""
+
+PAUSE_S = 0.005
+"""Between two such holds, in seconds."""
 
 WRITES_PER_ROUND = 64
 """Writes between two looks at what is due."""
@@ -48,11 +51,12 @@ class Upkeep:
     ) -> None:
         """Bind to a store; nothing runs before `start` or `run_once`."""
         self._log = log
+        self._ledger = ledger
         self._reads = reads
         self._committer = committer
         self._woken = threading.Event()
         self._writes = 0
-        self._stopping = False
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._sealer = Sealer(ledger, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
 
@@ -71,7 +75,7 @@ class Upkeep:
 
     def stop(self, timeout_s: float) -> None:
         """Let the thread finish its task, at most so long."""
-        self._stopping = True
+        self._stopping.set()
         self._woken.set()
         if self._thread is not None:
             self._thread.join(timeout_s)
@@ -89,6 +93,10 @@ class Upkeep:
         if generation.wal_bytes() > WAL_BYTES_MAX:
             with generation.readers.borrow() as connection:
                 connection.checkpoint_wal()
+                # What was written meanwhile, with the writers held up for a moment: only a log that
+                # is copied to its end starts anew, and steady writers would never let it.
+                with self._ledger.lock(UPKEEP_LOCK_TIMEOUT_S):
+                    connection.checkpoint_wal()
         self._sealer.run()
 
     def _index_trigrams(self) -> None:
@@ -98,7 +106,7 @@ class Upkeep:
         reported before somebody writes.
         """
         due = True
-        while due and not self._stopping:
+        while due and not self._stopping.is_set():
             done = 0
 
             def flush(generation: Generation) -> None:
@@ -108,6 +116,8 @@ class Upkeep:
 
             held = self._committer.exclusively(flush, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
             due = held and done == TRIGRAMS_PER_LOCK
+            # A lock that is taken again at once starves whoever waits for it.
+            self._stopping.wait(PAUSE_S)
 
     def _merge_indexes(self) -> None:
         """Merge the small segments that single writes leave in the indexes."""
@@ -120,7 +130,7 @@ class Upkeep:
         while True:
             self._woken.wait()
             self._woken.clear()
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             try:
                 self.run_once()

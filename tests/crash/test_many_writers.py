@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from server.upkeep import WAL_BYTES_MAX
 from tests.crash.harness import (
     Server,
     assert_sound,
@@ -30,6 +31,7 @@ WINDOW = 24
 SEARCH_EVERY = 100
 REBUILDS_MIN = 3
 CREATIONS = 5
+STEADY_WRITES = 2_000
 
 
 def _request(writer: int, number: int) -> Json:
@@ -120,6 +122,24 @@ def test_eight_processes_that_find_no_home_make_one_between_them(tmp_path: Path)
         assert set(written.ids.values()) == ids
         assert written.counts == {str(number): 1 for number in range(WRITERS)}
         assert_sound(home)
+
+
+@pytest.mark.slow
+def test_steady_writing_does_not_let_the_write_ahead_log_grow_without_end(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    filled(home, 1)
+    largest = 0
+    with serving(home) as one, serving(home) as two:
+        for number in range(STEADY_WRITES + WINDOW):
+            for server in (one, two):
+                if number < STEADY_WRITES:
+                    server.send(_request(1 + (server is two), number))
+                if number >= WINDOW:
+                    assert "error" not in structured(server.receive())
+            if number % SEARCH_EVERY == 0:
+                logs = (home / "projections").glob("*/memory.db-wal")
+                largest = max([largest, *(log.stat().st_size for log in logs)])
+    assert largest < 4 * WAL_BYTES_MAX
 
 
 def _serve_and_write(home: Path, writer: int) -> dict[str, str]:
