@@ -104,6 +104,11 @@ class Connection:
         assert value is None or isinstance(value, int)
         return value
 
+    def database_bytes(self) -> int:
+        """Return the size of the database."""
+        pages, page_bytes = self.integer("PRAGMA page_count"), self.integer("PRAGMA page_size")
+        return (pages or 0) * (page_bytes or 0)
+
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """Run a block in one transaction; any exception rolls it back."""

@@ -38,7 +38,11 @@ Stamp = tuple[int, int] | None
 
 
 class Generation:
-    """One generation, open: a connection that writes, a pool that reads, a projector."""
+    """One generation, open: a connection that writes, a pool that reads, a projector.
+
+    `is_doubtful` asks for a thorough check when there is time: the process that used it last was
+    cut off, or an empty answer was given out on a sample's word.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open a generation and hold it in use.
@@ -50,11 +54,10 @@ class Generation:
 
         """
         self.name = folder.name
-        self._folder = str(folder)
         self._wal = folder / f"{_DATABASE}-wal"
         self._in_use = os.open(folder / "IN_USE", os.O_RDWR | os.O_CLOEXEC)
         try:
-            self.stopped_uncleanly = self._hold()
+            self.is_doubtful = self._hold()
             self.writer = Connection(folder / _DATABASE)
             check_versions(self.writer, self.name)
         except BaseException:
@@ -85,7 +88,7 @@ class Generation:
 
     def is_disk_tight(self) -> bool:
         """Say whether a transaction might not find room on the disk."""
-        status = os.statvfs(self._folder)
+        status = os.fstatvfs(self._in_use)
         return status.f_bavail * status.f_frsize < ROOM_BYTES_MIN
 
     def wal_bytes(self) -> int:
@@ -191,18 +194,24 @@ class Generations:
         """
         connection = Connection(database)  # leaves the file in WAL mode
         connection.close()
-        # No connection of any process is open on this file, so opening it here is harmless.
-        descriptor = self._files.open_write(database)
-        try:
-            self._files.sync(descriptor)
-        finally:
-            self._files.close(descriptor)
+        self.sync(database)
         folder = self._files.open_directory(database.parent)
         try:
             self._files.sync_directory(folder)
         finally:
             self._files.close(folder)
         self._files.replace_file(self._root / "CURRENT", f"{database.parent.name}\n".encode())
+
+    def sync(self, database: Path) -> None:
+        """Bring a database that no other process can know of to the disk.
+
+        Its locks guard against nobody, so closing a descriptor of it here drops nothing of worth.
+        """
+        descriptor = self._files.open_write(database)
+        try:
+            self._files.sync(descriptor)
+        finally:
+            self._files.close(descriptor)
 
     def collect(self) -> list[str]:
         """Remove every generation that is neither in use nor current; return their names."""

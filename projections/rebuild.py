@@ -65,10 +65,13 @@ def rebuild(
             with generations.new() as database, _building(database) as connection:
                 records = ledger.read(Position.start, durable.seq)
                 projector = _fill(connection, records, durable.seq, progress)
+                generations.sync(database)  # the bulk, so that the lock is not held for it
                 with ledger.lock(lock_timeout_s) as writer:
+                    connection.execute("BEGIN")
                     for record in writer.catch_up(durable):
                         projector.apply(record)
                     projector.flush_indexes()
+                    connection.execute("COMMIT")
                     end = writer.end
                     _finish(connection, end)
                     generations.publish(database)
@@ -133,7 +136,6 @@ class _Applied:
 
 def _finish(connection: Connection, end: Position) -> None:
     write_checkpoint(connection, end)
-    connection.execute("COMMIT")
     connection.close()
 
 
@@ -149,7 +151,7 @@ def _building(database: Path) -> Iterator[Connection]:
 def _fill(
     connection: Connection, records: Iterator[Record], total: int, progress: Progress
 ) -> Projector:
-    """Create the tables, apply the records, index the result; leaves a transaction open."""
+    """Create the tables, apply the records, index the result."""
     connection.execute("BEGIN")
     create_tables(connection)
     projector = Projector(connection)
@@ -167,6 +169,7 @@ def _fill(
         # Trigrams are a third of the price of a rebuild and only exact search wants them, which
         # does without meanwhile: they stay pending for the upkeep.
         connection.execute("INSERT INTO trigrams_pending SELECT rid FROM memories")
+    connection.execute("COMMIT")
     return projector
 
 

@@ -121,7 +121,7 @@ class Committer:
         with self._waiting_mutex:
             self._waiting.append(pending)
         with self._leading:
-            if not pending.done:
+            while not pending.done:
                 self._lead()
         if pending.error is not None:
             raise pending.error
@@ -253,8 +253,6 @@ class Committer:
             pending.settle = lambda: decision.reply(position)
         except UseCaseError as refusal:
             pending.error = refusal
-        except (RecordTooLargeError, InvalidPayloadError) as refusal:
-            pending.error = InvalidArgumentsError(f"This cannot be stored: {refusal}.")
 
     def _parties(self, generation: Generation, command: Command) -> _Parties:
         """Look workspace and actor up; ids are minted for those never seen before."""
@@ -300,25 +298,30 @@ class Committer:
         if not decision.events:
             return 0
         position = 0
-        batches = [(events, 0, "") for events in zip(parties.introductions, strict=False)]
-        for events, undo, ik in [*batches, (decision.events, decision.undo, digest)]:
-            records = group.add(
-                Batch(
-                    workspace=parties.workspace_id,
-                    actor=parties.agent_id,
-                    events=list(events),
-                    undo=undo,
-                    ik=ik,
-                )
-            )
-            position = records[0].seq
+        batches = [([event], 0, "") for event in parties.introductions]
+        batches.append((list(decision.events), decision.undo, digest))
+        for events, undo, ik in batches:
             try:
+                records = group.add(
+                    Batch(
+                        workspace=parties.workspace_id,
+                        actor=parties.agent_id,
+                        events=events,
+                        undo=undo,
+                        ik=ik,
+                    )
+                )
                 for record in records:
                     generation.projector.apply(record)
             except (*DAMAGE_ERRORS, *STORAGE_ERRORS):
                 raise
+            except (RecordTooLargeError, InvalidPayloadError) as cause:
+                raise _ApplyError(
+                    InvalidArgumentsError(f"This cannot be stored: {cause}.")
+                ) from cause
             except Exception as cause:
                 raise _ApplyError(cause) from cause
+            position = records[0].seq
         return position
 
     def _idempotency(self, parties: _Parties, args: WriteArgs) -> tuple[str, str | None]:

@@ -35,6 +35,9 @@ from server.errors import (
 )
 from server.tool import Call
 
+CHECKED_AT_ONCE_BYTES_MAX = 32 << 20
+"""Size of a generation that can be checked whole while a caller waits: some tenths of a second."""
+
 READ_ATTEMPTS = 3
 """A generation may be swapped out between two steps of a read, and the next one be damaged."""
 
@@ -125,19 +128,22 @@ class ReadSide:
                 self._open()
             return self._generation
 
-    def believe(self, call: Call) -> bool:
+    def believe(self, call: Call, *, thorough: bool = False) -> bool:
         """Check the generation in use unless this process has; say whether it was sound.
 
-        Called before an empty result is given out: an index can lose rows and not know. A damaged
-        generation is reported, so that the caller's next read waits for its rebuild.
+        Called before an empty result is given out: an index can lose rows and not know. Where
+        reading all of it would take long a sample must do, and the upkeep reads all of it later. A
+        damaged generation is reported, so that the caller's next read waits for its rebuild.
         """
         generation = self.current(call)
-        if self._verified == generation.name:
+        if self._verified == generation.name and not thorough:
             return True
         with generation.readers.borrow() as connection, call.on_cancel(connection.interrupt):
             try:
+                thorough = thorough or connection.database_bytes() <= CHECKED_AT_ONCE_BYTES_MAX
+                generation.is_doubtful |= not thorough
                 with connection.transaction(write=False):
-                    damage = find_damage(connection)
+                    damage = find_damage(connection, thorough=thorough)
             except Interrupted as error:
                 raise CallCancelledError("The call was cancelled.") from error
         if damage is None:
@@ -165,11 +171,13 @@ class ReadSide:
         with self._mutex:
             if self._generation is not generation:
                 return
+            self._retire()
+            if self._generations.stamp() != self._stamp:
+                return  # it was swapped out, and its files may be gone: no damage
             self._log(
                 f"mnemolog: projection {generation.name} is damaged ({detail}); rebuilding it from "
                 "the ledger"
             )
-            self._retire()
             self._start_rebuild()
 
     def close_retired(self) -> None:

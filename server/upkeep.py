@@ -84,9 +84,9 @@ class Upkeep:
     def run_once(self) -> None:
         """Do everything that is due."""
         generation = self._reads.current(Call())
-        if generation.stopped_uncleanly:
-            generation.stopped_uncleanly = False
-            self._reads.believe(Call())
+        if generation.is_doubtful:
+            generation.is_doubtful = False
+            self._reads.believe(Call(), thorough=True)
         self._reads.mend()
         self._index_trigrams()
         self._merge_indexes()
