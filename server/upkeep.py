@@ -26,6 +26,9 @@ WAL_BYTES_MAX = 4 << 20
 TRIGRAMS_PER_LOCK = 16
 """Memories indexed while the ledger's lock is held: about two milliseconds."""
 
+HOLDS_PER_ROUND = 8
+"""Such holds in a round, before other work is looked at."""
+
 PAUSE_S = 0.005
 """Between two such holds, in seconds."""
 
@@ -82,22 +85,26 @@ class Upkeep:
         self._sealer.close()
 
     def run_once(self) -> None:
-        """Do everything that is due."""
+        """Do a round: everything that is due, a bounded part of what would take long."""
         generation = self._reads.current(Call())
         if generation.is_doubtful:
             generation.is_doubtful = False
             self._reads.believe(Call(), thorough=True)
         self._reads.mend()
+        self._copy_wal(generation)
         self._index_trigrams()
         self._merge_indexes()
-        if generation.wal_bytes() > WAL_BYTES_MAX:
-            with generation.readers.borrow() as connection:
-                connection.checkpoint_wal()
-                # What was written meanwhile, with the writers held up for a moment: only a log that
-                # is copied to its end starts anew, and steady writers would never let it.
-                with self._ledger.lock(UPKEEP_LOCK_TIMEOUT_S):
-                    connection.checkpoint_wal()
         self._sealer.run()
+
+    def _copy_wal(self, generation: Generation) -> None:
+        if generation.wal_bytes() <= WAL_BYTES_MAX:
+            return
+        with generation.readers.borrow() as connection:
+            connection.checkpoint_wal()
+            # What was written meanwhile, with the writers held up for a moment: only a log that is
+            # copied to its end starts anew, and steady writers would never let it.
+            with self._ledger.lock(UPKEEP_LOCK_TIMEOUT_S):
+                connection.checkpoint_wal()
 
     def _index_trigrams(self) -> None:
         """Index what is pending, once it is worth a bulk.
@@ -105,19 +112,19 @@ class Upkeep:
         The first look of a process also checks its ledger's live segment, so that damage is
         reported before somebody writes.
         """
-        due = True
-        while due and not self._stopping.is_set():
-            done = 0
+        done = 0
 
-            def flush(generation: Generation) -> None:
-                nonlocal done
-                if are_trigrams_due(generation.writer):
-                    done = flush_trigrams(generation.writer, TRIGRAMS_PER_LOCK)
+        def flush(generation: Generation) -> None:
+            nonlocal done
+            due = are_trigrams_due(generation.writer)
+            done = flush_trigrams(generation.writer, TRIGRAMS_PER_LOCK) if due else 0
 
+        for _ in range(HOLDS_PER_ROUND):
             held = self._committer.exclusively(flush, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
-            due = held and done == TRIGRAMS_PER_LOCK
             # A lock that is taken again at once starves whoever waits for it.
-            self._stopping.wait(PAUSE_S)
+            if not held or not done or self._stopping.wait(PAUSE_S):
+                return
+        self._woken.set()  # there may be more
 
     def _merge_indexes(self) -> None:
         """Merge the small segments that single writes leave in the indexes."""
