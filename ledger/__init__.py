@@ -143,7 +143,7 @@ from ledger.events import (
 from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
 from ledger.live import Report, RollFailed, TornTail
-from ledger.osfile import OsFiles
+from ledger.osfile import OsFiles, write_reason
 from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
 from ledger.seal import Sealer
 from ledger.store import Ledger, LedgerOptions
@@ -203,4 +203,5 @@ __all__ = [
     "parse_span",
     "parse_us",
     "verify",
+    "write_reason",
 ]

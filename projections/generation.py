@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ledger import OsFiles, RandomIds, Writer
@@ -28,6 +28,7 @@ from projections.projector import Projector
 from projections.schema import check_versions
 
 _NAME = re.compile(r"g(\d{6})-[a-z2-7]{16}")
+_FOLDER = re.compile(r"(g\d{6}|new)-[a-z2-7]{16}")
 _DATABASE = "memory.db"
 
 ROOM_BYTES_MIN = 64 << 20
@@ -59,13 +60,28 @@ class Generation:
         try:
             self.is_doubtful = self._hold()
             self.writer = Connection(folder / _DATABASE)
-            check_versions(self.writer, self.name)
+            try:
+                check_versions(self.writer, self.name)
+                gaps = self.writer.execute("SELECT detail FROM gaps")
+                self.gaps = tuple(detail for (detail,) in gaps)
+            except BaseException:
+                self.writer.close()
+                raise
         except BaseException:
             os.close(self._in_use)
             raise
-        self.gaps = tuple(detail for (detail,) in self.writer.execute("SELECT detail FROM gaps"))
         self.readers = ConnectionPool(folder / _DATABASE)
         self.projector = Projector(self.writer)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Run a block in one write transaction; what it had changed is forgotten if it fails."""
+        try:
+            with self.writer.transaction(write=True):
+                yield
+        except BaseException:
+            self.projector.forget_changes()
+            raise
 
     def catch_up(self, writer: Writer) -> bool:
         """Apply what the ledger holds beyond the checkpoint; call it in a write transaction.
@@ -135,7 +151,7 @@ class Generations:
         """Identify the present content of `CURRENT` at the price of one `stat`."""
         try:
             status = os.stat(self._current)  # noqa: PTH116 - asked at every call
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return status.st_ino, status.st_mtime_ns
 
@@ -153,6 +169,8 @@ class Generations:
                 raise ProjectionMissingError("no projection is in use")
             try:
                 generation = Generation(self._root / name)
+            except PermissionError:
+                raise
             except (OSError, CannotOpen) as error:
                 if name != self.current():
                     continue  # swapped and removed between the two reads
@@ -165,7 +183,7 @@ class Generations:
         """Return the name of the generation in use; None when there is none."""
         try:
             name = (self._root / "CURRENT").read_text().removesuffix("\n")
-        except (FileNotFoundError, UnicodeDecodeError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, UnicodeDecodeError):
             return None
         return name if _NAME.fullmatch(name) and (self._root / name / _DATABASE).exists() else None
 
@@ -176,10 +194,13 @@ class Generations:
         It is held in use for the block, and removed after it unless `publish` made it current.
         """
         self._files.ensure_directory(self._root)
-        numbers = [int(match[1]) for match in map(_NAME.fullmatch, self._names()) if match]
-        folder = self._root / f"g{max(numbers, default=0) + 1:06}-{self._ids.new_id()}"
-        self._files.ensure_directory(folder)
-        with _exclusively(folder / "IN_USE"):
+        # It gets its name once it is held, so that nobody's clean-up can come between.
+        nameless = self._root / f"new-{self._ids.new_id()}"
+        self._files.ensure_directory(nameless)
+        with _exclusively(nameless / "IN_USE"):
+            numbers = [int(match[1]) for match in map(_NAME.fullmatch, self._names()) if match]
+            folder = self._root / f"g{max(numbers, default=0) + 1:06}-{self._ids.new_id()}"
+            nameless.rename(folder)
             create_database(folder / _DATABASE)
             try:
                 yield folder / _DATABASE
@@ -217,12 +238,16 @@ class Generations:
         """Remove every generation that is neither in use nor current; return their names."""
         removed = []
         current = self.current()
-        for name in filter(_NAME.fullmatch, self._names()):
+        for name in filter(_FOLDER.fullmatch, self._names()):
             if name == current:
                 continue
-            with _exclusively(self._root / name / "IN_USE") as alone:
+            # Another process may be removing the same one.
+            with (
+                suppress(FileNotFoundError, NotADirectoryError),
+                _exclusively(self._root / name / "IN_USE") as alone,
+            ):
                 if alone and name != self.current():
-                    shutil.rmtree(self._root / name)
+                    shutil.rmtree(self._root / name, ignore_errors=True)
                     removed.append(name)
         return removed
 

@@ -13,6 +13,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     layer: str
     content: str
+    content_cut: bool = False
+    """True in a history that fills the reply: `content` is then the beginning only."""
     title: str | None = None
     entity_type: str | None = None
     entity_name: str | None = None
@@ -46,6 +48,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str
     actor: str
     content: str | None = None
+    content_cut: bool = False
     title: str | None = None
     confidence: float | None = None
     importance: float | None = None

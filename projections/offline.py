@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -31,7 +31,13 @@ from ledger import (
     verify,
 )
 from projections.checkpoint import read_checkpoint
-from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection, create_database
+from projections.connection import (
+    DAMAGE_ERRORS,
+    STORAGE_ERRORS,
+    Connection,
+    StatementError,
+    create_database,
+)
 from projections.digest import StateDigest, state_digest
 from projections.errors import (
     ProgramOutdatedError,
@@ -108,11 +114,20 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
     """Run the command that was parsed; return the exit status."""
     try:
-        return int(arguments.command(arguments, open_ledger, projections))
+        with closing(open_ledger()) as ledger:
+            generations = Generations(projections, ledger.files)
+            return int(arguments.command(arguments, ledger, generations))
     except (LedgerNotFoundError, LedgerUnreadableError) as error:
         return _fail(error)
     except (LedgerDamagedError, LedgerBehindError) as error:
         print(f"mnemolog: {error}", file=sys.stderr)
+        return DAMAGE
+    except (*DAMAGE_ERRORS, StatementError) as error:
+        print(
+            f"mnemolog: the projections are damaged ({error}); `mnemolog rebuild` mends them from "
+            "the ledger",
+            file=sys.stderr,
+        )
         return DAMAGE
     except (LedgerError, ProjectionError, *STORAGE_ERRORS, OSError, ValueError) as error:
         return _fail(error)
@@ -123,9 +138,7 @@ def _fail(error: Exception) -> int:
     return FAILED
 
 
-def _rebuild(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
-    ledger = open_ledger()
-    generations = Generations(projections, ledger.files)
+def _rebuild(_: argparse.Namespace, ledger: Ledger, generations: Generations) -> int:
     with _current(generations) as old:
         before = None if old is None else _digest_if_sound(ledger, old)
         started = time.monotonic()
@@ -157,9 +170,7 @@ def _rebuild(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) 
     return DONE
 
 
-def _verify(arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
-    ledger = open_ledger()
-    generations = Generations(projections, ledger.files)
+def _verify(arguments: argparse.Namespace, ledger: Ledger, generations: Generations) -> int:
     checkpoint, damage = None, None
     with _current(generations) as generation:
         if generation is not None:
@@ -177,6 +188,8 @@ def _verify(arguments: argparse.Namespace, open_ledger: OpenLedger, projections:
         print(msgspec.json.encode({"ledger": report, "projections": damage}).decode())
     else:
         _print_report(report, damage, has_projection=generation is not None)
+    if any(problem.kind == "unreadable" for problem in report.problems):
+        return FAILED
     return DONE if report.ok and damage is None else DAMAGE
 
 
@@ -210,18 +223,17 @@ def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None
     return f"{', '.join(names)} differ from a replay of the ledger" if names else None
 
 
-def _replay(arguments: argparse.Namespace, open_ledger: OpenLedger, _: Path) -> int:
-    ledger = open_ledger()
-    until = _moment(ledger, arguments.until)
+def _replay(arguments: argparse.Namespace, ledger: Ledger, _: Generations) -> int:
+    until, at_us = _moment(ledger, arguments.until)
     with _scratch(arguments.into) as database:
         with _progress() as progress:
             replay(ledger, database, until, progress)
-        when = f" of {format_us(until.t_us)}" if until.seq else ""
+        when = f", at {format_us(at_us)}" if at_us else ""
         print(f"the store as it was at position {until.seq}{when}")
         print(_digest_of_file(database).text(), end="")
         connection = Connection(database)
         try:
-            _print_past(connection, until, arguments)
+            _print_past(connection, at_us, arguments)
         finally:
             connection.close()
         if arguments.into is not None:
@@ -229,41 +241,52 @@ def _replay(arguments: argparse.Namespace, open_ledger: OpenLedger, _: Path) -> 
     return DONE
 
 
-def _print_past(connection: Connection, until: Position, arguments: argparse.Namespace) -> None:
+def _print_past(connection: Connection, at_us: int, arguments: argparse.Namespace) -> None:
     if arguments.query is None:
         count = connection.value("SELECT count(*) FROM memories")
         print(f"memories: {count}")
         return
-    filters = Filters(workspace=workspace_rid(connection, arguments.workspace), now_us=until.t_us)
-    page = search_text(connection, parse_query(arguments.query), filters, limit=_SHOWN, offset=0)
+    workspace = workspace_rid(connection, arguments.workspace)
+    if workspace is None:
+        print(f"there was no workspace {arguments.workspace!r}")
+        return
+    query = parse_query(arguments.query)
+    if not query:
+        print("the query holds no word, number or symbol to search for")
+        return
+    filters = Filters(workspace=workspace, now_us=at_us)
+    page = search_text(connection, query, filters, limit=_SHOWN, offset=0)
     print(f"found: {len(page.hits)}{' or more' if page.has_more else ''}")
     for hit in page.hits:
         line = " ".join(hit.memory.content.split())
         print(f"{hit.memory.id}  {hit.score:.3g}  {line[:100]}")
 
 
-def _digest(_: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
-    ledger = open_ledger()
-    generations = Generations(projections, ledger.files)
+def _digest(_: argparse.Namespace, ledger: Ledger, generations: Generations) -> int:
+    stamp = generations.stamp()
     with _current(generations) as generation:
         if generation is not None:
             _bring_up_to_date(ledger, generation)
             print(_digest_of(generation).text(), end="")
             return DONE
-    with _progress() as progress:
-        rebuild(ledger, generations, lock_timeout_s=LOCK_TIMEOUT_S, known=None, progress=progress)
+    with _progress() as progress, generations.rebuild_lock():
+        if generations.stamp() == stamp:  # else another process did it meanwhile
+            rebuild(
+                ledger, generations, lock_timeout_s=LOCK_TIMEOUT_S, known=None, progress=progress
+            )
     with _current(generations) as generation:
         assert generation is not None
         print(_digest_of(generation).text(), end="")
     return DONE
 
 
-def _moment(ledger: Ledger, text: str | None) -> Position:
-    if text is None:
-        return ledger.position_at()
-    if text.isdecimal():
-        return ledger.position_at(seq=int(text))
-    return ledger.position_at(t_us=parse_span(text)[1] - 1)
+def _moment(ledger: Ledger, text: str | None) -> tuple[Position, int]:
+    """Return the position that is meant, and the time (us) at which things are looked at."""
+    if text is not None and not (text.isascii() and text.isdecimal()):
+        at_us = parse_span(text)[1] - 1
+        return ledger.position_at(t_us=at_us), at_us
+    until = ledger.position_at(seq=None if text is None else int(text))
+    return until, until.t_us
 
 
 @contextmanager
@@ -301,7 +324,7 @@ def _why_unusable(generations: Generations) -> str | None:
 
 
 def _bring_up_to_date(ledger: Ledger, generation: Generation) -> None:
-    with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.writer.transaction(write=True):
+    with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.changing():
         generation.catch_up(writer)
 
 
@@ -310,7 +333,7 @@ def _index_trigrams(ledger: Ledger, generation: Generation, events: int) -> None
     with _progress() as progress:
         done, flushed = 0, 1
         while flushed:
-            with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.writer.transaction(write=True):
+            with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.changing():
                 generation.catch_up(writer)
                 flushed = flush_trigrams(generation.writer, TRIGRAMS_PER_LOCK)
             done += flushed

@@ -276,7 +276,7 @@ class Projector:
         ]
         return (
             *happened,
-            _true_from(state, created_us),
+            None if state.valid_from is None else parse_span(state.valid_from)[0],
             min((end for end in ends if end is not None), default=None),
             expires,
         )
@@ -351,13 +351,6 @@ def merge_indexes(connection: Connection, pages_max: int) -> None:
 def decode_state(text: str) -> MemoryState:
     """Decode the state of a row of `memory_versions`."""
     return _decode_state(text)
-
-
-def _true_from(state: MemoryState, created_us: int) -> int | None:
-    """Say when a state became true; None is "always", which only the first of a chain can be."""
-    if state.valid_from is not None:
-        return parse_span(state.valid_from)[0]
-    return None if state.supersedes is None else created_us
 
 
 def _terms_of(title: str | None, content: str, entity: str | None) -> tuple[Any, ...]:

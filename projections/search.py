@@ -129,6 +129,8 @@ def search_text(
 
     All terms first; while that gives too few, the two most specific terms; then any term.
     """
+    if not query.terms:
+        return Page(hits=(), has_more=False, matched="all")
     wanted = _wanted(limit, offset)
     found: dict[int, _Candidate] = {}
     runs = [0]

@@ -14,7 +14,7 @@ import msgspec
 from ledger import Clock, format_us
 from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
-from projections.model import Memory
+from projections.model import Memory, Version
 from projections.queries import (
     chain_of,
     deleted_at,
@@ -59,7 +59,11 @@ REPLY_CONTENT_CHARS_MAX = 100_000
 
 REPAIRED = "the request held text that is not valid Unicode; each such piece was replaced by U+FFFD"
 
+HISTORY_ENTRIES_MAX = 100
+"""Memories of a chain, and versions of a memory, in one reply."""
+
 R = TypeVar("R", bound=Result)
+E = TypeVar("E", Memory, Version)
 
 
 class App:
@@ -176,12 +180,15 @@ class App:
             UseCaseError: the store cannot be read now.
 
         """
-        if args.id is None:
-            return self._reads.run(call, lambda connection: self._statistics(connection, args))
         memory_id, history = args.id, args.include_history
-        return self._reads.run(
-            call, lambda connection: self._inspect_one(connection, memory_id, history=history)
-        )
+        if memory_id is None:
+            result = self._reads.run(call, lambda connection: self._statistics(connection, args))
+        else:
+            result = self._reads.run(
+                call, lambda connection: self._inspect_one(connection, memory_id, history=history)
+            )
+        gaps = _gap_notes(self._reads.current(call).gaps)
+        return msgspec.structs.replace(result, notes=(*result.notes, *gaps)) if gaps else result
 
     def _write(
         self, result: type[R], args: WriteArgs, decide: Decide, repeat: Repeat, call: Call
@@ -233,7 +240,7 @@ class App:
         return Filters(
             workspace=None,
             now_us=self._clock.now_us(),
-            layers=args.layers,
+            layers=tuple(dict.fromkeys(args.layers)),
             entity_names=() if args.entity_name is None else (args.entity_name,),
             scope=args.scope,
             tags=args.tags,
@@ -259,7 +266,6 @@ class App:
             total=sum(layer.total for layer in layers.values()),
             workspace=self._workspace,
             position=0 if checkpoint is None else checkpoint.seq,
-            notes=_gap_notes(self._reads.current(Call()).gaps),
         )
 
     def _inspect_one(
@@ -273,12 +279,19 @@ class App:
                 "memory_search.",
                 details={"id": memory_id},
             )
-        chain = None if memory is None else tuple(chain_of(connection, workspace, memory))
+        status = "deleted" if memory is None else self._status(memory)
+        if not history:
+            return InspectResult(memory=memory, status=status)
+        chain = None if memory is None else chain_of(connection, workspace, memory)
+        budget = _Budget(HISTORY_ENTRIES_MAX, REPLY_CONTENT_CHARS_MAX)
+        kept_chain = None if chain is None else budget.keep(chain)
+        versions = budget.keep(versions_of(connection, workspace, memory_id))
         return InspectResult(
             memory=memory,
-            status="deleted" if memory is None else self._status(memory),
-            superseded_chain=chain if history else None,
-            versions=tuple(versions_of(connection, workspace, memory_id)) if history else None,
+            status=status,
+            superseded_chain=kept_chain,
+            versions=versions,
+            notes=budget.notes(),
         )
 
     def _status(self, memory: Memory) -> str:
@@ -286,6 +299,42 @@ class App:
             return "superseded"
         now = format_us(self._clock.now_us())
         return "active" if memory.expires_at is None or memory.expires_at > now else "expired"
+
+
+class _Budget:
+    """What a history may fill of a reply: entries a list, and characters of content in all."""
+
+    def __init__(self, entries: int, chars: int) -> None:
+        self._entries = entries
+        self._chars = chars
+        self._cut = 0
+        self._left_out = 0
+
+    def keep(self, entries: list[E]) -> tuple[E, ...]:
+        """Return the first entries, their contents cut once the budget is used up."""
+        self._left_out += max(0, len(entries) - self._entries)
+        return tuple(self._cut_to_fit(entry) for entry in entries[: self._entries])
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what was cut."""
+        notes = []
+        if self._left_out:
+            notes.append(f"{self._left_out} more entries of the history are left out")
+        if self._cut:
+            notes.append(
+                f"the content of {self._cut} entries is cut to its beginning (content_cut); "
+                "`mnemolog replay --until` shows the store as it was"
+            )
+        return tuple(notes)
+
+    def _cut_to_fit(self, entry: E) -> E:
+        length = len(entry.content or "")
+        if length <= self._chars:
+            self._chars -= length
+            return entry
+        self._cut += 1
+        beginning = snippet(entry.content or "", ())
+        return msgspec.structs.replace(entry, content=beginning, content_cut=True)
 
 
 def _gap_notes(gaps: tuple[str, ...]) -> tuple[str, ...]:

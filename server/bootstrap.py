@@ -20,8 +20,8 @@ from projections.generation import Generations
 from server.app import App
 from server.commit import Committer
 from server.config import Config
-from server.errors import StoreError
 from server.reads import ReadSide
+from server.refusal import refusal_of
 from server.stdio import log
 from server.upkeep import Upkeep
 
@@ -69,7 +69,8 @@ class Store:
                 ),
             )
         except (LedgerError, OSError) as error:
-            raise StoreError(f"The store cannot be opened: {error}") from error
+            log(f"mnemolog: {error}")
+            raise refusal_of(error) from error
         self.reads = ReadSide(
             self.ledger,
             Generations(projections_folder(config), files),

@@ -25,7 +25,7 @@ _DATE = r"^\d{4}-\d{2}-\d{2}"
 Content = Annotated[str, Meta(min_length=1, max_length=CONTENT_CHARS_MAX)]
 Name = Annotated[str, Meta(max_length=500)]
 Share = Annotated[float, Meta(ge=0, le=1)]
-Date = Annotated[str, Meta(pattern=_DATE)]
+Date = Annotated[str, Meta(pattern=_DATE, examples=["2026-11-30"])]
 Tags = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...], Meta(max_length=50)
 ]
@@ -49,7 +49,7 @@ ExpectedVersion = Annotated[
 ]
 
 
-class Args(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Args(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Base of the arguments: unknown fields are refused."""
 
 
@@ -335,10 +335,17 @@ class UndoResult(Result, frozen=True, kw_only=True):
     """Ids of the memories it changed."""
 
 
+_KINDS = {AddArgs: b"add ", UpdateArgs: b"update ", DeleteArgs: b"delete ", UndoArgs: b"undo "}
+
 WriteArgs = AddArgs | UpdateArgs | DeleteArgs | UndoArgs
 """The arguments of what changes the store."""
 
 
 def request_digest_input(args: WriteArgs) -> bytes:
-    """Return what two requests must share to be the same request: all fields but the key."""
-    return msgspec.json.encode(msgspec.structs.replace(args, idempotency_key=None), order="sorted")
+    """Return what two requests must share to be the same request.
+
+    The kind and the fields that say something, so that a field that comes to be later does not make
+    an old request another; not the key itself.
+    """
+    fields = msgspec.structs.replace(args, idempotency_key=None)
+    return _KINDS[type(args)] + msgspec.json.encode(fields, order="sorted")

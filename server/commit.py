@@ -23,11 +23,7 @@ from ledger import (
     IdSource,
     InvalidPayloadError,
     Ledger,
-    LedgerBehindError,
-    LedgerDamagedError,
     LedgerError,
-    LedgerReadOnlyError,
-    LedgerWriteError,
     LockTimeoutError,
     NewEvent,
     RecordTooLargeError,
@@ -41,21 +37,22 @@ from projections.generation import Generation
 from server.commands import WriteArgs, request_digest_input
 from server.decide import Decision, Moment
 from server.errors import (
-    BusyError,
     DamagedError,
-    DiskFullError,
     IdempotencyConflictError,
     InvalidArgumentsError,
-    OutcomeUnknownError,
-    ReadOnlyError,
     StoreError,
     UseCaseError,
 )
 from server.reads import ReadSide
+from server.refusal import refusal_of
 from server.tool import Call
 
 COMMANDS_PER_ROUND_MAX = 128
 PARTIES_KNOWN_MAX = 256
+
+ROUND_ATTEMPTS = 3
+"""A round is decided anew when the projections had to be swapped or rebuilt under it."""
+
 
 Decide = Callable[[Any, Facts, Moment], Decision]
 Repeat = Callable[[Any, Facts, int], msgspec.Struct]
@@ -141,7 +138,7 @@ class Committer:
                     generation = self._reads.ready()
                     if generation is None:
                         return False
-                    with generation.writer.transaction(write=True):
+                    with generation.changing():
                         generation.catch_up(writer)
                         work(generation)
             except LockTimeoutError:
@@ -160,6 +157,9 @@ class Committer:
             # One command of the round cannot be applied. Nothing was appended, so each gets a round
             # of its own, and only the one that cannot be applied fails.
             self._run_alone(round_, failure)
+        except Exception as error:  # noqa: BLE001 - each caller of the round must hear of it
+            for pending in round_:
+                pending.error = pending.error or error
         finally:
             for pending in round_:
                 pending.done = True
@@ -178,7 +178,7 @@ class Committer:
     def _run_round(self, round_: list[_Pending]) -> None:
         call = round_[0].command.call if len(round_) == 1 else Call()
         try:
-            while True:
+            for _ in range(ROUND_ATTEMPTS):
                 generation = self._reads.current(call)  # waits for a rebuild, so not under the lock
                 try:
                     with self._ledger.lock(self._lock_timeout_s) as writer:
@@ -189,8 +189,12 @@ class Committer:
                             return
                 except DAMAGE_ERRORS as error:
                     self._reads.report_damage(generation, str(error))
+            raise StoreError(
+                "The projections are damaged again and again; nothing was written. Look at the "
+                "disk."
+            )
         except (LedgerError, UseCaseError, *STORAGE_ERRORS) as error:
-            refusal = error if isinstance(error, UseCaseError) else _refusal(error)
+            refusal = error if isinstance(error, UseCaseError) else refusal_of(error)
             for pending in round_:
                 pending.error = pending.error or refusal
 
@@ -204,7 +208,7 @@ class Committer:
         connection = generation.writer
         committed = False
         try:
-            with connection.transaction(write=True):
+            with generation.changing():
                 if generation.catch_up(writer):
                     # If the tables cannot take what the ledger has, it must not get more: answers
                     # would fall ever further behind what was acknowledged.
@@ -221,12 +225,12 @@ class Committer:
                     committed = True
                     write_checkpoint(connection, end)
         except BaseException:
-            generation.projector.forget_changes()
             self._known.clear()
             # After the commit point the ledger has the events whatever became of the tables: the
             # next writer applies them again, so the callers are told the truth, which is success.
             if not committed:
                 raise
+            self._reads.reopen()
         for pending in round_:
             if pending.settle is not None:
                 pending.reply = pending.settle()
@@ -366,35 +370,3 @@ def _repeat(
         )
     reply = command.repeat(command.args, facts, position)
     return lambda: reply
-
-
-def _refusal(error: Exception) -> UseCaseError:  # noqa: PLR0911 - one table
-    """Turn the errors of ledger and SQLite into what a caller is told."""
-    match error:
-        case LockTimeoutError():
-            return BusyError(
-                "Another process kept the store's lock for too long; nothing was written. Try "
-                "again."
-            )
-        case LedgerWriteError(outcome="unknown"):
-            return OutcomeUnknownError(
-                f"Writing failed half way ({error.reason}); whether it was stored is not known. "
-                "Repeat the request with the same idempotency_key once the cause is mended.",
-                details={"reason": error.reason},
-            )
-        case LedgerWriteError(reason="disk_full") | LedgerReadOnlyError(reason="disk_full"):
-            return DiskFullError("The disk is full; nothing was written. Free some space.")
-        case LedgerWriteError() | LedgerReadOnlyError():
-            return ReadOnlyError(
-                f"The ledger cannot be written to ({error.reason}); nothing was written.",
-                details={"reason": error.reason},
-            )
-        case LedgerDamagedError() | LedgerBehindError():
-            return DamagedError(f"{error} Nothing was written; reading goes on.")
-        case LedgerError():
-            return StoreError(f"The store refused: {error}")
-        case _:
-            # The tables could not be written; the ledger was not asked to.
-            return DiskFullError(
-                "The disk is full or failing; nothing was written. Free some space."
-            )

@@ -5,7 +5,7 @@
 | MNEMOLOG_HOME | folder of the store | the platform's user data folder |
 | MNEMOLOG_WORKSPACE | workspace to read and write | default |
 | MNEMOLOG_COMPRESSION | of sealed segments: zstd or gzip | zstd |
-| MNEMOLOG_SEGMENT_BYTES | size at which a segment is sealed, 65,536 or more | 16,777,216 |
+| MNEMOLOG_SEGMENT_BYTES | size at which a segment is sealed, 65,536 to 1,073,741,824 | 16,777,216 |
 | MNEMOLOG_LOCK_TIMEOUT_S | wait for the ledger's lock, seconds, 0.1 to 3,600 | 30 |
 | MNEMOLOG_PUBLIC_DATA | folder of data sets that are not shipped (locomo.json) | none |
 """
@@ -73,7 +73,13 @@ def _home(environment: Mapping[str, str]) -> Path:
     if given:
         # Resolved, so that a relative path means one place for the life of the process and two
         # names of one store are one store.
-        return Path(given).expanduser().resolve()
+        try:
+            given.encode()
+            return Path(given).expanduser().resolve()
+        except (UnicodeEncodeError, RuntimeError) as error:
+            raise ConfigError(
+                "MNEMOLOG_HOME must be a folder's path in UTF-8; `~` must be a user that exists"
+            ) from error
     from platformdirs import user_data_path  # noqa: PLC0415 - 20 ms that most starts do not need
 
     return user_data_path("mnemolog", appauthor=False).resolve()
@@ -81,7 +87,8 @@ def _home(environment: Mapping[str, str]) -> Path:
 
 def _workspace(environment: Mapping[str, str]) -> str:
     name = environment.get("MNEMOLOG_WORKSPACE", "default")
-    if not name.strip() or len(name) > WORKSPACE_NAME_MAX:
+    is_text = name.isascii() or name == name.encode(errors="replace").decode()
+    if not name.strip() or len(name) > WORKSPACE_NAME_MAX or not is_text:
         raise ConfigError(
             f"MNEMOLOG_WORKSPACE must be a name of 1 to {WORKSPACE_NAME_MAX} characters"
         )
@@ -106,7 +113,7 @@ def _number(
     except ValueError:
         value = float("nan")
     if not lowest <= value <= highest:
-        raise ConfigError(f"{name} is {text!r}; accepted: a number from {lowest:g} to {highest:g}")
+        raise ConfigError(f"{name} is {text!r}; accepted: a number from {lowest:,} to {highest:,}")
     return value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from unicodedata import category
 
 import msgspec
 
@@ -43,6 +44,9 @@ from server.errors import (
     UndoConflictError,
     VersionConflictError,
 )
+
+_BLANK = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+"""Unicode categories of what cannot be seen."""
 
 US_PER_DAY = 86_400_000_000
 EXPIRY_US_MAX = 253_402_300_799_999_999
@@ -256,14 +260,14 @@ def _successor_state(
 ) -> MemoryState:
     """Return the state of a memory that takes another's place.
 
-    It holds from the date given, or else from now on: the window in which its predecessor held is
-    the predecessor's. A time to live that has run out is not passed on either.
+    It holds from the date given, or else from now on, and says so: the window in which its
+    predecessor held is the predecessor's. A time to live that has run out is not passed on either.
     """
     expired = state.expires_at is not None and state.expires_at <= format_us(moment.now_us)
     return msgspec.structs.replace(
         state,
         supersedes=predecessor,
-        valid_from=args.valid_from or args.event_at,
+        valid_from=args.valid_from or args.event_at or format_us(moment.now_us),
         valid_until=args.valid_until,
         expires_at=None if expired else state.expires_at,
     )
@@ -378,9 +382,9 @@ def _no_such_memory(memory_id: str) -> NotFoundError:
 
 
 def _refuse_blank(field: str, text: str) -> None:
-    if not text.strip():
+    if all(category(character) in _BLANK for character in text):
         raise InvalidArgumentsError(
-            f"`{field}` is blank; it must hold at least one character that is not white space.",
+            f"`{field}` is blank; it must hold at least one character that can be seen.",
             details={"field": field},
         )
 

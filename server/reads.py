@@ -21,6 +21,7 @@ from projections.connection import (
     CannotOpen,
     Connection,
     Interrupted,
+    StatementError,
 )
 from projections.errors import ProgramOutdatedError, ProjectionError
 from projections.generation import Generation, Generations
@@ -28,11 +29,10 @@ from projections.integrity import find_damage
 from projections.rebuild import Progress, rebuild, salvage
 from server.errors import (
     CallCancelledError,
-    DiskFullError,
     OutdatedError,
     RebuildingError,
-    StoreError,
 )
+from server.refusal import refusal_of
 from server.tool import Call
 
 CHECKED_AT_ONCE_BYTES_MAX = 32 << 20
@@ -121,11 +121,15 @@ class ReadSide:
 
         Raises:
             OutdatedError: as `run`.
+            ReadOnlyError: this process may not open it.
 
         """
         with self._mutex:
-            if self._generation is None or self._generations.stamp() != self._stamp:
-                self._open()
+            try:
+                if self._generation is None or self._generations.stamp() != self._stamp:
+                    self._open()
+            except OSError as error:
+                raise refusal_of(error) from error
             return self._generation
 
     def believe(self, call: Call, *, thorough: bool = False) -> bool:
@@ -180,6 +184,11 @@ class ReadSide:
             )
             self._start_rebuild()
 
+    def reopen(self) -> None:
+        """Open the generation in use anew before the next use: it lacks what the ledger has."""
+        with self._mutex:
+            self._retire()
+
     def close_retired(self) -> None:
         """Close the generations that were swapped out; the caller holds the right to write."""
         with self._mutex:
@@ -200,27 +209,28 @@ class ReadSide:
         self._retire()
         try:
             generation = self._generations.open_current()
+            try:
+                self._catch_up(generation)
+            except BaseException:
+                generation.close()
+                raise
         except ProgramOutdatedError as error:
             raise OutdatedError(f"The store is newer than this program: {error}.") from error
-        except (ProjectionError, *DAMAGE_ERRORS):
+        except (ProjectionError, *DAMAGE_ERRORS, StatementError):
             self._start_rebuild()
             return
-        self._catch_up(generation)
         self._generation, self._stamp = generation, stamp
 
     def _catch_up(self, generation: Generation) -> None:
         """Apply what a process that was cut off had appended but not applied, if nobody else is."""
         known = read_checkpoint(generation.writer)
-        if known is not None and not self._ledger.has_more(known):
-            return
         # Whoever holds the lock does the same before anything else, and what keeps this process
         # from writing does not keep it from reading: the next write says what is wrong.
-        with (
-            suppress(LedgerError, OSError, *STORAGE_ERRORS),
-            self._ledger.lock(0.0) as writer,
-            generation.writer.transaction(write=True),
-        ):
-            generation.catch_up(writer)
+        with suppress(LedgerError, OSError, *STORAGE_ERRORS):
+            if known is not None and not self._ledger.has_more(known):
+                return
+            with self._ledger.lock(0.0) as writer, generation.changing():
+                generation.catch_up(writer)
 
     def _retire(self) -> None:
         if self._generation is not None:
@@ -231,7 +241,7 @@ class ReadSide:
         if self._rebuild is not None and not self._rebuild.done.is_set():
             return
         broken = self._generations.stamp()
-        self._rebuild = _Rebuild(lambda progress: self._rebuild_once(broken, progress))
+        self._rebuild = _Rebuild(lambda progress: self._rebuild_once(broken, progress), self._log)
         self._rebuild.start()
 
     def _rebuild_once(self, broken: object, progress: Progress) -> None:
@@ -268,13 +278,8 @@ class ReadSide:
                 details={"percent": running.percent},
             )
         error = running.error
-        if isinstance(error, (OSError, *STORAGE_ERRORS)):
-            raise DiskFullError(
-                "The projections cannot be rebuilt from the ledger: the disk is full or failing. "
-                "Nothing is lost; free some space."
-            ) from error
-        if isinstance(error, LedgerError):
-            raise StoreError(f"The projections cannot be rebuilt now: {error}") from error
+        if isinstance(error, (LedgerError, OSError, *STORAGE_ERRORS)):
+            raise refusal_of(error) from error
         if error is not None:
             raise error
 
@@ -282,7 +287,8 @@ class ReadSide:
 class _Rebuild:
     """A rebuild on a thread of its own, with waiters."""
 
-    def __init__(self, work: Callable[[Progress], None]) -> None:
+    def __init__(self, work: Callable[[Progress], None], log: Callable[[str], None]) -> None:
+        self._log = log
         self.percent = 0
         self.error: BaseException | None = None
         self.done = threading.Event()
@@ -310,6 +316,7 @@ class _Rebuild:
         try:
             self._work(self._progress)
         except Exception as error:  # noqa: BLE001 - handed to whoever waits
+            self._log(f"mnemolog: the rebuild failed: {error}")
             self.error = error
         finally:
             self.done.set()

@@ -374,7 +374,10 @@ def _size(node: JsonSchema, suffix: str, unit: str) -> str:
 
 
 def _pattern(node: JsonSchema) -> str:
-    return f" matching {node['pattern']}" if "pattern" in node else ""
+    if "pattern" not in node:
+        return ""
+    examples = ", ".join(node.get("examples", ()))
+    return f" like {examples}" if examples else f" matching {node['pattern']}"
 
 
 def _got(value: object) -> str:

@@ -59,7 +59,7 @@ def test_c3_one_long_word_disturbs_nothing(home: Home, client: Client) -> None:
     first = client.add("ok one").id
     big = client.add(run).id
     second = client.add("ok two").id
-    for seen in (client, home.rebuilt()):
+    for seen in home.lives(client):
         assert seen.inspect().total == 3
         assert {*seen.found("ok")} == {first, second}
         assert seen.found(run[70_000:70_050], mode="exact") == [big]
@@ -69,7 +69,7 @@ def test_c3_one_long_word_disturbs_nothing(home: Home, client: Client) -> None:
 def test_c4_a_key_stores_once_whatever_is_repeated_when(home: Home, client: Client) -> None:
     first = client.add("gate code rule", idempotency_key="k1")
     position = client.position()
-    for seen in (client, home.reopened(), home.rebuilt()):
+    for seen in home.lives(client):
         again = seen.add("gate code rule", idempotency_key="k1")
         assert (again.id, again.created, again.position) == (first.id, False, first.position)
         assert again.notes
@@ -129,7 +129,7 @@ def test_c5_what_was_deleted_can_be_stored_again_and_again(home: Home, client: C
         client.delete(stored)
         gone.append(stored)
     live = client.add("gate code rule").id
-    for seen in (client, home.rebuilt()):
+    for seen in home.lives(client):
         assert seen.found("gate") == seen.found("gate code", mode="exact") == [live]
         assert seen.inspect().total == 1
         for memory_id in gone:

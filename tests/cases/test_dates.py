@@ -91,7 +91,7 @@ def test_d5_the_first_and_last_instants_are_stored_found_and_rebuilt(
     home: Home, client: Client, given: str
 ) -> None:
     stored = client.add("far away", event_at=given, valid_until="9999-12-31").id
-    for seen in (client, home.rebuilt()):
+    for seen in home.lives(client):
         assert seen.found("far", date_from=given, date_to=given) == [stored]
         assert seen.found("far", as_of="9999-12-31") == [stored]
 
@@ -131,7 +131,7 @@ def test_as_of_a_successor_takes_over_when_it_was_added(home: Home, client: Clie
     new = client.supersede(old, "Ana works at Birch Ltd")
     home.clock.set("2026-05-10T00:00:00.000000Z")
     newest = client.supersede(new, "Ana works at Cedar Ltd")
-    for seen in (client, home.rebuilt()):
+    for seen in home.lives(client):
         assert seen.found("Ana works") == [newest]
         assert seen.found("Ana works", as_of="2025-01-01") == [old]
         assert seen.found("Ana works", as_of="2026-03-09") == [old]
@@ -150,7 +150,7 @@ def test_as_of_the_successor_of_a_dated_fact_does_not_reach_back_to_that_date(
     old = client.add("Ana works at Alder", event_at="2024-05-01", valid_from="2024-05-01").id
     home.clock.set("2026-06-10T00:00:00.000000Z")
     new = client.supersede(old, "Ana works at Birch")
-    for seen in (client, home.rebuilt()):
+    for seen in home.lives(client):
         assert seen.found("Ana", as_of="2024-04-30") == []
         assert seen.found("Ana", as_of="2025-01-01") == [old]
         assert seen.found("Ana", as_of="2026-06-09") == [old]

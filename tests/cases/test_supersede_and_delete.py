@@ -75,7 +75,7 @@ def test_s1_a_loop_made_by_hand_is_rebuilt_stays_reachable_and_can_be_opened(
 ) -> None:
     ids = [client.add(f"heron number {number}").id for number in range(length)]
     _loop(client, dict(zip(ids, [*ids[1:], ids[0]], strict=True)))
-    for seen in (home.reopened(), home.rebuilt()):
+    for seen in home.lives(home.reopened()):
         assert {*seen.found("heron", include_superseded=True)} == {*ids}
         for memory_id in ids:
             assert seen.inspect(memory_id).status == "superseded"
@@ -145,7 +145,7 @@ def test_s3_what_has_expired_is_hidden_now_and_shown_as_of_then(home: Home, clie
     home.clock.set("2026-06-15T12:00:01.999999Z")
     assert client.found("heron") == [stored]
     home.clock.set("2026-06-15T12:00:02.000000Z")
-    for seen in (client, home.reopened(), home.rebuilt()):
+    for seen in home.lives(client):
         for mode in ("fts", "exact"):
             assert seen.found("heron", mode=mode) == []
             assert seen.found("heron", mode=mode, layers=["resource"]) == []
@@ -322,7 +322,7 @@ def test_s6_after_an_edit_the_new_wording_matches_and_the_old_does_not(
     else:
         client.update(stored, content="the depot is in Orchard Row")
         now = stored
-    for seen in (client, home.reopened(), home.rebuilt()):
+    for seen in home.lives(client):
         for mode in ("fts", "exact"):
             assert seen.found("Orchard", mode=mode) == [now]
             assert seen.found("Quarry", mode=mode) == []

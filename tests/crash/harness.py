@@ -4,7 +4,6 @@ import os
 import random
 import re
 import secrets
-import select
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from server.bootstrap import Store
 from server.commands import AddArgs
 from server.config import Config
 from server.tool import Call
-from tests.support.peer import HANG_SECONDS, Json, Peer, call, initialize, notification
+from tests.support.peer import HANG_SECONDS, Json, Peer, call, initialize, notification, readable
 
 MNEMOLOG: Final = str(Path(sys.executable).parent / "mnemolog")
 """The installed command."""
@@ -73,7 +72,7 @@ class Server(Peer):
         messages = []
         while (left := moment - time.monotonic()) > 0:
             if b"\n" not in self._buffer:
-                if not select.select([self._out], [], [], left)[0]:
+                if not readable([self._out], left):
                     break
                 if not self._fill():
                     break
@@ -102,7 +101,7 @@ class Server(Peer):
         return None
 
     def _fill(self) -> bool:
-        assert select.select([self._out], [], [], HANG_SECONDS)[0], "neither output nor its end"
+        assert readable([self._out], HANG_SECONDS), "neither output nor its end"
         piece = os.read(self._out, 2**16)
         self._buffer += piece
         return bool(piece)

@@ -1,7 +1,6 @@
 """Two servers on one home, killed at random moments, two hundred times."""
 
 import random
-import select
 import signal
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from tests.crash.harness import (
     serving,
     structured,
 )
-from tests.support.peer import Json, call
+from tests.support.peer import Json, call, readable
 
 ROUNDS = 200
 CHECK_EVERY = 25
@@ -86,7 +85,7 @@ def _round(writers: list[_Writer]) -> None:
     while alive:
         moments = [writer.kill_at for writer in alive if writer.kill_at is not None]
         left = max(0.0, min(moments, default=time.monotonic() + 60) - time.monotonic())
-        ready, _, _ = select.select([writer.server.output for writer in alive], [], [], left)
+        ready = readable([writer.server.output for writer in alive], left)
         assert ready or moments, "no server answers"
         for writer in list(alive):
             if writer.kill_at is not None and writer.kill_at <= time.monotonic():

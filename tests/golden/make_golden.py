@@ -90,6 +90,7 @@ def make(root: Path, codecs: list[Codec | None]) -> Position:
             segment_bytes_max=1 if number < len(codecs) else 1 << 24, codec=codec or "zst"
         )
         ledger = Ledger.open(root, clock=clock, ids=ids, options=options)
+        sealer = Sealer(ledger)
         with ledger.lock(5) as writer:
             for _ in writer.catch_up(known):
                 pass
@@ -98,7 +99,9 @@ def make(root: Path, codecs: list[Codec | None]) -> Position:
                 group.add(batch)
             known = group.commit()
         if codec is not None:
-            Sealer(ledger).run()
+            sealer.run()
+        sealer.close()
+        ledger.close()
         # One record whose clock went back.
         clock.now -= 10_000 if number == 2 else 0
     return known

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Sealer
-from tests.support.ledgers import SMALL, append_each, open_ledger
+from tests.support.ledgers import SMALL, append_each, open_ledger, open_sealer
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("jq") and shutil.which("zstdcat")),
@@ -25,7 +24,7 @@ def output_of(command: str, folder: Path) -> list[str]:
 def test_zstdcat_and_jq_read_sealed_segments_in_order(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path, options=SMALL)
     append_each(ledger, "one", "zwei", "три")
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
 
     texts = output_of("zstdcat *.zst | jq -r 'select(.h) | .p.memory.content'", tmp_path / "log")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Ledger, LedgerOptions, LedgerWriteError, Position, Sealer, verify
+from ledger import Ledger, LedgerOptions, LedgerWriteError, Position, verify
 from tests.support.ledgers import (
     SMALL,
     Crash,
@@ -16,9 +16,11 @@ from tests.support.ledgers import (
     append,
     append_each,
     batch,
+    close_opened,
     contents,
     live_path,
     open_ledger,
+    open_sealer,
 )
 
 Step = Callable[[Ledger], object]
@@ -41,12 +43,12 @@ def cut_a_tear(ledger: Ledger) -> object:
 
 
 def seal_all(ledger: Ledger) -> object:
-    return Sealer(ledger).run()
+    return open_sealer(ledger).run()
 
 
 def seal_all_gzip(ledger: Ledger) -> object:
     gzipped = open_ledger(ledger.layout.root, files=ledger.files, options=LedgerOptions(codec="gz"))
-    return Sealer(gzipped).run()
+    return open_sealer(gzipped).run()
 
 
 def fail_and_replace(ledger: Ledger) -> object:
@@ -69,6 +71,7 @@ def test_a_ledger_opens_and_goes_on_whenever_its_process_dies(tmp_path: Path, st
     template = tmp_path / "template"
     known, texts = prepare(template)
     for crash_at in itertools.count():
+        close_opened()
         root = tmp_path / "l"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(template, root)
@@ -93,8 +96,8 @@ def test_a_ledger_opens_and_goes_on_whenever_its_process_dies(tmp_path: Path, st
             "four b",
             "five",
         ]
-        Sealer(ledger).run()
-        assert Sealer(ledger).pending() == []
+        open_sealer(ledger).run()
+        assert open_sealer(ledger).pending() == []
         assert verify(root, end).problems == []
         assert contents(ledger) == found
         assert not list((root / "log").glob("*.tmp"))
@@ -105,6 +108,7 @@ def test_a_ledger_opens_and_goes_on_whenever_its_process_dies(tmp_path: Path, st
 
 def test_a_ledger_is_created_whole_or_not_at_all(tmp_path: Path) -> None:
     for crash_at in itertools.count():
+        close_opened()
         root = tmp_path / "home" / "ledger"
         shutil.rmtree(tmp_path / "home", ignore_errors=True)
         try:
@@ -142,7 +146,7 @@ def test_every_file_is_private_from_its_creation(tmp_path: Path, umask: int) -> 
         with live_path(ledger).open("ab") as file:
             file.write(b"torn")
         append_each(ledger, "three")
-        Sealer(ledger).run()
+        open_sealer(ledger).run()
     finally:
         os.umask(before)
 

@@ -11,11 +11,19 @@ from ledger import (
     LedgerDamagedError,
     LedgerOptions,
     Position,
-    Sealer,
     TornTail,
     verify,
 )
-from tests.support.ledgers import append, append_each, contents, live_path, open_ledger, tree
+from tests.support.ledgers import (
+    append,
+    append_each,
+    close_opened,
+    contents,
+    live_path,
+    open_ledger,
+    open_sealer,
+    tree,
+)
 
 TEXTS = [f"memory {number}" for number in range(1, 11)]
 
@@ -158,7 +166,7 @@ def test_damage_in_an_older_segment_is_found_and_never_sealed_over(
     before = tree(tmp_path)
 
     if seal:
-        sealer = Sealer(open_ledger(tmp_path / "l"))
+        sealer = open_sealer(open_ledger(tmp_path / "l"))
         assert sealer.pending() == [1]
         if damage is not repeated_key:
             with pytest.raises(LedgerDamagedError):
@@ -181,6 +189,7 @@ def test_a_tear_at_every_byte_of_the_last_record_keeps_the_others(tmp_path: Path
     whole = path.read_bytes()
 
     for size in range(four.offset, five.offset + 1):
+        close_opened()
         shutil.rmtree(tmp_path / "copy", ignore_errors=True)
         shutil.copytree(tmp_path / "l", tmp_path / "copy")
         os.truncate(tmp_path / "copy" / "log" / path.name, size)

@@ -4,6 +4,8 @@ import errno
 import multiprocessing
 import os
 import threading
+from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 
 import pytest
@@ -17,11 +19,15 @@ from ledger import (
     verify,
 )
 from ledger.lock import FileLock
-from tests.support.ledgers import OrderedFiles, append_each, contents, open_ledger
+from tests.support.ledgers import OrderedFiles, append_each, contents, open_ledger, to_be_closed
+
+
+def new_lock(path: Path, files: OsFiles | None = None) -> FileLock:
+    return to_be_closed(FileLock(path, files or OsFiles()))
 
 
 def test_a_second_holder_waits_until_the_deadline(tmp_path: Path) -> None:
-    one, two = FileLock(tmp_path / "LOCK", OsFiles()), FileLock(tmp_path / "LOCK", OsFiles())
+    one, two = new_lock(tmp_path / "LOCK"), new_lock(tmp_path / "LOCK")
     one.acquire(0)
 
     for timeout_s in (0, 0.01):
@@ -40,8 +46,8 @@ def test_a_second_holder_waits_until_the_deadline(tmp_path: Path) -> None:
 
 
 def test_a_waiting_thread_gets_the_lock_when_it_is_free(tmp_path: Path) -> None:
-    lock = FileLock(tmp_path / "LOCK", OsFiles())
-    other = FileLock(tmp_path / "LOCK", OsFiles())
+    lock = new_lock(tmp_path / "LOCK")
+    other = new_lock(tmp_path / "LOCK")
     lock.acquire(0)
     got = threading.Event()
 
@@ -59,7 +65,7 @@ def test_a_waiting_thread_gets_the_lock_when_it_is_free(tmp_path: Path) -> None:
 
 def test_a_lock_file_that_was_replaced_is_locked_under_its_new_inode(tmp_path: Path) -> None:
     path = tmp_path / "LOCK"
-    one, two = FileLock(path, OsFiles()), FileLock(path, OsFiles())
+    one, two = new_lock(path), new_lock(path)
     one.acquire(0)
     one.release()
     path.unlink()
@@ -78,7 +84,7 @@ def test_a_lock_file_that_was_replaced_is_locked_under_its_new_inode(tmp_path: P
 
 def test_a_lock_that_cannot_be_opened_or_locked_refuses(tmp_path: Path) -> None:
     files = OrderedFiles()
-    lock = FileLock(tmp_path / "LOCK", files)
+    lock = new_lock(tmp_path / "LOCK", files)
     files.fail("open_lock", errno.EROFS)
     with pytest.raises(LedgerReadOnlyError) as caught:
         lock.acquire(0)
@@ -89,12 +95,12 @@ def test_a_lock_that_cannot_be_opened_or_locked_refuses(tmp_path: Path) -> None:
             raise OSError(errno.ENOLCK, f"no locks on {fd}: {operation}")
 
     with pytest.raises(LedgerReadOnlyError):
-        FileLock(tmp_path / "LOCK", NoLocks()).acquire(0)
+        new_lock(tmp_path / "LOCK", NoLocks()).acquire(0)
     lock.acquire(0)
 
 
 def test_the_mark_is_seen_by_every_holder_even_as_root(tmp_path: Path) -> None:
-    one, two = FileLock(tmp_path / "LOCK", OsFiles()), FileLock(tmp_path / "LOCK", OsFiles())
+    one, two = new_lock(tmp_path / "LOCK"), new_lock(tmp_path / "LOCK")
     one.acquire(0)
     assert not one.marked
     one.mark()
@@ -110,7 +116,7 @@ def test_the_mark_is_seen_by_every_holder_even_as_root(tmp_path: Path) -> None:
 def test_a_lock_made_by_another_process_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = FileLock(tmp_path / "LOCK", OsFiles())
+    lock = new_lock(tmp_path / "LOCK")
     monkeypatch.setattr(os, "getpid", lambda: -1)
 
     with pytest.raises(LedgerForkedError):
@@ -144,11 +150,21 @@ def append_many(root: str, name: str, count: int, segment_bytes_max: int) -> Non
         known = append_each(ledger, f"{name}{number}", known=known)
 
 
-def test_processes_that_append_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+@pytest.fixture(scope="module")
+def spawning() -> SpawnContext:
+    """The making of processes; its helper, once started, stays as long as this process."""
+    resource_tracker.ensure_running()
+    return multiprocessing.get_context("spawn")
+
+
+def test_processes_that_append_at_once_lose_and_double_nothing(
+    tmp_path: Path, spawning: SpawnContext
+) -> None:
     root = str(tmp_path / "l")
     names = ["a", "b", "c"]
-    processes = [context.Process(target=append_many, args=(root, name, 15, 5000)) for name in names]
+    processes = [
+        spawning.Process(target=append_many, args=(root, name, 15, 5000)) for name in names
+    ]
     for process in processes:
         process.start()
     for process in processes:

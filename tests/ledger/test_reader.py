@@ -13,7 +13,6 @@ from ledger import (
     LedgerDamagedError,
     LedgerUnreadableError,
     Position,
-    Sealer,
     UnknownEventError,
     verify,
 )
@@ -29,6 +28,7 @@ from tests.support.ledgers import (
     contents,
     live_path,
     open_ledger,
+    open_sealer,
 )
 
 
@@ -60,7 +60,7 @@ def test_reading_goes_on_while_segments_roll_and_are_sealed(root: Path) -> None:
 
     found = [content_of(next(steps))]
     known = append_each(writer, "c", known=known)
-    Sealer(writer).run()
+    open_sealer(writer).run()
     found += [content_of(record) for record in steps]
 
     assert found == ["a", "b", "c"]
@@ -77,7 +77,7 @@ def test_a_segment_sealed_between_the_look_and_the_opening_is_found_again(
 
     def load_late(*arguments: object) -> bytes:
         if not sealed:
-            sealed.extend(Sealer(ledger).run())
+            sealed.extend(open_sealer(ledger).run())
         return load(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reader_module, "load", load_late)
@@ -88,7 +88,7 @@ def test_a_segment_sealed_between_the_look_and_the_opening_is_found_again(
 def test_a_segment_that_stays_away_is_missing(root: Path) -> None:
     ledger = open_ledger(root, options=SMALL)
     end = append_each(ledger, "a", "b", "c")
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     (root / "log" / f"{2:020d}.g0.jsonl.zst").unlink()
 
     with pytest.raises(LedgerDamagedError, match="segment_missing"):
@@ -239,7 +239,7 @@ def test_what_the_system_refuses_is_unreadable(root: Path) -> None:
 def test_a_missing_or_damaged_manifest_stops_strict_readers_only(root: Path) -> None:
     ledger = open_ledger(root, options=SMALL)
     append_each(ledger, "a", "b")
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     for damage in (b"x", None):
         path = root / "MANIFEST.json"
         path.unlink()
@@ -259,7 +259,7 @@ def test_the_rest_of_a_damaged_sealed_segment_stays_readable(root: Path) -> None
     ledger = open_ledger(root)
     append(ledger, [[f"memory {number}"] for number in range(200)])
     append_each(open_ledger(root, options=SMALL), "last")
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     path = next((root / "log").glob("*.zst"))
     path.write_bytes(path.read_bytes()[:-4])
     found: list[LedgerDamagedError] = []
@@ -322,7 +322,7 @@ def test_sealed_segments_with_no_live_one_after_them_are_damage(root: Path) -> N
     live_path(ledger).unlink()
 
     assert contents(ledger) == ["a", "b"]
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     ledger.layout.raw(2).unlink()
     with pytest.raises(LedgerDamagedError), ledger.lock(1) as writer:
         writer.catch_up(None)

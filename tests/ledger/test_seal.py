@@ -10,7 +10,6 @@ from ledger import (
     LedgerOptions,
     LedgerWriteError,
     Position,
-    Sealer,
     verify,
 )
 from ledger.codec import Codec
@@ -21,6 +20,7 @@ from tests.support.ledgers import (
     contents,
     live_path,
     open_ledger,
+    open_sealer,
 )
 
 
@@ -30,7 +30,7 @@ def test_rolled_segments_are_sealed_and_read_as_before(tmp_path: Path, codec: Co
     ledger = open_ledger(tmp_path / "l", options=options)
     end = append_each(ledger, "one", "two")
     records = list(ledger.read(Position.start))
-    sealer = Sealer(ledger)
+    sealer = open_sealer(ledger)
     assert sealer.pending() == [1, 2]
 
     entries = sealer.run()
@@ -52,7 +52,7 @@ def test_rolled_segments_are_sealed_and_read_as_before(tmp_path: Path, codec: Co
 def test_one_sealer_works_at_a_time(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l", options=SMALL)
     append_each(ledger, "one")
-    one, two = Sealer(ledger), Sealer(open_ledger(tmp_path / "l"))
+    one, two = open_sealer(ledger), open_sealer(open_ledger(tmp_path / "l"))
     one._lock.acquire(0)
 
     assert two.run() == []
@@ -66,7 +66,7 @@ def test_a_seal_that_fails_can_be_run_again(tmp_path: Path, call: str) -> None:
     files = OrderedFiles()
     ledger = open_ledger(tmp_path / "l", options=SMALL, files=files)
     end = append_each(ledger, "one", "two")
-    sealer = Sealer(ledger)
+    sealer = open_sealer(ledger)
     files.fail(call, errno.ENOSPC)
 
     with pytest.raises(LedgerWriteError) as caught:
@@ -94,9 +94,9 @@ def test_a_copy_that_does_not_inflate_to_the_original_is_thrown_away(
     append_each(ledger, "one")
 
     with pytest.raises(LedgerWriteError):
-        Sealer(open_ledger(tmp_path / "l", options=options, files=Lying())).run()
+        open_sealer(open_ledger(tmp_path / "l", options=options, files=Lying())).run()
 
-    assert Sealer(ledger).pending() == [1]
+    assert open_sealer(ledger).pending() == [1]
     assert not list((tmp_path / "l" / "log").glob("*.tmp"))
     assert contents(ledger) == ["one"]
 
@@ -106,13 +106,13 @@ def test_a_raw_twin_of_a_bad_sealed_file_is_kept(tmp_path: Path) -> None:
     append_each(ledger, "one")
     raw = ledger.layout.raw(1)
     data = raw.read_bytes()
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     raw.write_bytes(data)
     sealed = next((tmp_path / "l" / "log").glob("*.zst"))
     sealed.write_bytes(b"bad")
 
     with pytest.raises(LedgerDamagedError, match="sealed_file"):
-        Sealer(ledger).run()
+        open_sealer(ledger).run()
 
     assert raw.read_bytes() == data
 
@@ -125,7 +125,7 @@ def test_a_sealed_file_nobody_names_goes_only_if_its_raw_twin_is_there(tmp_path:
     lonely.write_bytes(b"x")
     twin.write_bytes(b"x")
 
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
 
     assert lonely.exists()
     assert not twin.exists()
@@ -134,6 +134,6 @@ def test_a_sealed_file_nobody_names_goes_only_if_its_raw_twin_is_there(tmp_path:
 def test_a_segment_without_records_or_footer_is_never_pending(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l")
 
-    assert Sealer(ledger).pending() == []
-    assert Sealer(ledger).run() == []
+    assert open_sealer(ledger).pending() == []
+    assert open_sealer(ledger).run() == []
     assert live_path(ledger).exists()

@@ -19,7 +19,6 @@ from ledger import (
     RandomIds,
     RecordTooLargeError,
     RollFailed,
-    Sealer,
     SystemClock,
 )
 from ledger import Ledger as FrontDoorLedger
@@ -37,6 +36,8 @@ from tests.support.ledgers import (
     contents,
     live_path,
     open_ledger,
+    open_sealer,
+    to_be_closed,
     tree,
 )
 
@@ -58,7 +59,7 @@ def test_a_new_ledger_is_empty_and_private(root: Path) -> None:
 
 
 def test_the_front_door_opens_with_the_real_clock_and_ids(root: Path) -> None:
-    ledger = FrontDoorLedger.open(root, clock=SystemClock(), ids=RandomIds())
+    ledger = to_be_closed(FrontDoorLedger.open(root, clock=SystemClock(), ids=RandomIds()))
     end = append_each(ledger, "one")
     ledger.close()
 
@@ -264,7 +265,7 @@ def test_securing_returns_the_end_without_the_records(root: Path) -> None:
 def test_a_record_can_be_found_by_seq_and_by_time(root: Path) -> None:
     ledger = open_ledger(root, options=SMALL)
     append(ledger, [["a"], ["b"]], [["c"]], [["d"]])
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     records = list(ledger.read(Position.start))
 
     for record in records:

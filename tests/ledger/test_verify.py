@@ -16,7 +16,6 @@ from ledger import (
     LedgerOptions,
     LedgerUnreadableError,
     Position,
-    Sealer,
     verify,
 )
 from ledger.envelope import seal_line
@@ -33,6 +32,7 @@ from tests.support.ledgers import (
     contents,
     live_path,
     open_ledger,
+    open_sealer,
     tree,
 )
 
@@ -41,10 +41,10 @@ def make_all_kinds(root: Path) -> Position:
     """Make a ledger with a zstd, a gzip, a rolled and a live segment."""
     ledger = open_ledger(root, options=SMALL)
     end = append_each(ledger, "one")
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     gzipped = open_ledger(root, options=LedgerOptions(segment_bytes_max=1, codec="gz"))
     end = append_each(gzipped, "two", known=end)
-    Sealer(gzipped).run()
+    open_sealer(gzipped).run()
     end = append_each(ledger, "three", known=end)
     return append_each(open_ledger(root), "four", known=end)
 
@@ -341,7 +341,7 @@ def test_what_else_lies_about_is_noted(root: Path) -> None:
     ledger = open_ledger(root, options=SMALL)
     append_each(ledger, "one")
     raw = ledger.layout.raw(1).read_bytes()
-    Sealer(ledger).run()
+    open_sealer(ledger).run()
     ledger.layout.raw(1).write_bytes(raw)
     (root / "log" / "x.tmp").write_bytes(b"")
     (root / "quarantine" / "y.torn").write_bytes(b"123")
@@ -423,7 +423,7 @@ def test_a_segment_sealed_between_two_looks_is_looked_at_again(
 
     def load_late(source: object, *rest: object) -> object:
         if not sealed:
-            sealed.extend(Sealer(ledger).run())
+            sealed.extend(open_sealer(ledger).run())
         return load(source, *rest)
 
     monkeypatch.setitem(namespace, "load", load_late)

@@ -81,14 +81,31 @@ def test_a_word_longer_than_the_snippet_is_cut() -> None:
     assert set(shown.strip(ELLIPSIS)) == {"x"}
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text",
     [FILLER * 1_500, "服务器恢复正常" * 15_000, "a\u0301" * 50_000, "🇩🇪" * 50_000],
-    ids=ascii,
+    ids=lambda text: ascii(text[:8]),
 )
-def test_a_long_text_takes_bounded_work(text: str) -> None:
+def test_a_long_text_is_cut_as_well(text: str) -> None:
     assert len(cut(text, "meeting 恢复 🇩🇪", 300)) <= 300
+
+
+@pytest.mark.parametrize(("before_chars", "is_seen"), [(199_990, True), (200_010, False)])
+def test_beyond_two_hundred_thousand_characters_nothing_is_looked_for(
+    before_chars: int, *, is_seen: bool
+) -> None:
+    text = (FILLER * 3_000)[: before_chars - 1] + " crane " + FILLER
+
+    assert ("crane" in cut(text, "crane")) is is_seen
+
+
+@pytest.mark.parametrize(("count", "is_seen"), [(400, True), (500, False)])
+def test_after_five_hundred_matches_no_better_place_is_looked_for(
+    count: int, *, is_seen: bool
+) -> None:
+    text = "pump " * count + FILLER * 10 + "the boiler and its pump"
+
+    assert ("boiler" in cut(text, "boiler pump")) is is_seen
 
 
 @pytest.mark.parametrize("width_chars", range(16, 40))

@@ -358,9 +358,8 @@ def test_a_very_long_word_is_cut_and_the_whole_word_is_found() -> None:
         "aя" * 50_000,
         "服" * 100_000,
     ],
-    ids=ascii,
+    ids=lambda text: ascii(text[:3]),
 )
-@pytest.mark.timeout(60)
 def test_no_text_takes_more_than_linear_work(text: str) -> None:
     joined = terms(text)
 

@@ -16,12 +16,19 @@ from ledger import (
     MemoryState,
     NewEvent,
     Position,
-    Sealer,
     verify,
 )
 from ledger.record import decode_payload, encode_line, encode_payload, is_canonical, open_record
 from tests.ledger.test_record import header
-from tests.support.ledgers import ACTOR, WORKSPACE, contents, live_path, open_ledger
+from tests.support.ledgers import (
+    ACTOR,
+    WORKSPACE,
+    close_opened,
+    contents,
+    live_path,
+    open_ledger,
+    open_sealer,
+)
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 NUMBER = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -105,6 +112,7 @@ def test_nothing_committed_is_lost_over_openings_tears_rolls_and_seals(
     base: Path, sessions: list[tuple[list[list[list[str]]], int, bool, bytes]]
 ) -> None:
     root = base / "l"
+    close_opened()
     shutil.rmtree(root, ignore_errors=True)
     known, expected = Position.start, []
     for groups, segment_bytes_max, seal, torn in sessions:
@@ -114,7 +122,7 @@ def test_nothing_committed_is_lost_over_openings_tears_rolls_and_seals(
         with live_path(ledger).open("ab") as file:
             file.write(torn)
         if seal:
-            Sealer(ledger).run()
+            open_sealer(ledger).run()
 
         assert contents(ledger) == expected
         report = verify(root, known)
@@ -131,6 +139,7 @@ def test_a_cut_anywhere_leaves_whole_batches_of_a_prefix(
     base: Path, groups: list[list[list[str]]], data: st.DataObject
 ) -> None:
     root = base / "cut"
+    close_opened()
     shutil.rmtree(root, ignore_errors=True)
     write(root, groups, Position.start)
     ledger = open_ledger(root)
@@ -156,6 +165,7 @@ def test_a_flipped_bit_is_noticed_and_never_changes_what_is_read(
     base: Path, groups: list[list[list[str]]], data: st.DataObject
 ) -> None:
     root = base / "flip"
+    close_opened()
     shutil.rmtree(root, ignore_errors=True)
     end = write(root, groups, Position.start)
     ledger = open_ledger(root)

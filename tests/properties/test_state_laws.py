@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+from unicodedata import category
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -67,11 +68,12 @@ DATES: Final = (
     "2025-12-31T23:59:59.999999Z",
 )
 
+INVISIBLE = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 contents = st.one_of(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join),
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30),
-).filter(str.strip)
-blanks = st.sampled_from(["", " ", "\n\t ", "\u3000", "\x1f"])
+).filter(lambda text: any(category(each) not in INVISIBLE for each in text))
+blanks = st.sampled_from(["", " ", "\n\t ", "\u3000", "\x1f", "\x00", "\u200b\ufeff"])
 names = st.one_of(st.none(), st.sampled_from(["", "Ana", "Матрёна 🚀", "\x00", "%_"]))
 shares = st.sampled_from([0.0, 0.1, 0.5, 0.8, 1.0, 1 / 3])
 tags = st.lists(
@@ -308,7 +310,7 @@ class Histories(RuleBasedStateMachine):
         fields = {
             **kept.state.fields,
             "content": content,
-            "valid_from": None,
+            "valid_from": self._home.clock.now(),
             "valid_until": None,
         }
         if fields["expires_at"] is not None and fields["expires_at"] <= self._home.clock.now():

@@ -24,11 +24,14 @@ def ends() -> Iterator[tuple[int, int]]:
 
 
 @pytest.fixture
-def pool(ends: tuple[int, int]) -> stdio._Pool:
+def pool(ends: tuple[int, int]) -> Iterator[stdio._Pool]:
     pipes = Pipes(*ends)
     info = ServerInfo(name="n", title="t", version="1", instructions="", tools=())
     peer = Connection(info, write=pipes.write, log=stdio.log)
-    return stdio._Pool(peer, pipes, stdio._News())
+    news = stdio._News()
+    yield stdio._Pool(peer, pipes, news)
+    os.close(news._read_fd)
+    os.close(news._write_fd)
 
 
 def test_a_lost_reader_is_told_of_once(ends: tuple[int, int]) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from ledger import (
     Batch,
@@ -14,6 +15,7 @@ from ledger import (
     OsFiles,
     Position,
     Record,
+    Sealer,
 )
 
 START_US = 1_796_072_604_000_000
@@ -152,6 +154,29 @@ class OrderedFiles(QuickFiles):
         super().change_mode(fd, mode)
 
 
+class Closable(Protocol):
+    """What keeps descriptors until it is closed."""
+
+    def close(self) -> None: ...
+
+
+ClosableT = TypeVar("ClosableT", bound=Closable)
+
+_OPENED: list[Closable] = []
+
+
+def to_be_closed(opened: ClosableT) -> ClosableT:
+    """Have something closed by the next `close_opened`, at the latest after the test."""
+    _OPENED.append(opened)
+    return opened
+
+
+def close_opened() -> None:
+    """Close what was opened so far; tests with very many rounds call it in each."""
+    while _OPENED:
+        _OPENED.pop().close()
+
+
 def open_ledger(
     root: Path,
     *,
@@ -160,14 +185,21 @@ def open_ledger(
     clock: TickingClock | None = None,
     ids: CountingIds | None = None,
 ) -> Ledger:
-    """Open a ledger with test doubles for whatever is not given."""
-    return Ledger.open(
-        root,
-        clock=clock or TickingClock(),
-        ids=ids or CountingIds(),
-        options=options,
-        files=files or QuickFiles(),
+    """Open a ledger, closed after the test, with test doubles for whatever is not given."""
+    return to_be_closed(
+        Ledger.open(
+            root,
+            clock=clock or TickingClock(),
+            ids=ids or CountingIds(),
+            options=options,
+            files=files or QuickFiles(),
+        )
     )
+
+
+def open_sealer(ledger: Ledger) -> Sealer:
+    """Make a ledger's sealer, closed after the test."""
+    return to_be_closed(Sealer(ledger))
 
 
 def added(content: str, number: int = 0) -> NewEvent:

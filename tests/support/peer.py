@@ -5,7 +5,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
@@ -117,8 +117,7 @@ class Peer:
     def _line(self) -> bytes | None:
         pieces = [self._buffer]
         while b"\n" not in pieces[-1]:
-            readable, _, _ = select.select([self._out], [], [], HANG_SECONDS)
-            assert readable, "no answer"
+            assert readable([self._out], HANG_SECONDS), "no answer"
             piece = os.read(self._out, 2**16)
             if not piece:
                 assert not b"".join(pieces), "the last line has no end"
@@ -126,6 +125,14 @@ class Peer:
             pieces.append(piece)
         line, _, self._buffer = b"".join(pieces).partition(b"\n")
         return line
+
+
+def readable(descriptors: Iterable[int], seconds: float) -> list[int]:
+    """Wait so long for something to read, or the end of it; return where there is."""
+    waiting = select.poll()
+    for descriptor in descriptors:
+        waiting.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in waiting.poll(seconds * 1000)]
 
 
 @contextmanager

@@ -174,6 +174,15 @@ class Home:
             path.rmdir() if path.is_dir() else path.unlink()
         return self.open(workspace)
 
+    def lives(self, client: Client) -> Iterator[Client]:
+        """Yield a client, then one of the store reopened, then one of the store rebuilt.
+
+        Each closes the one before it.
+        """
+        yield client
+        yield self.reopened()
+        yield self.rebuilt()
+
     @property
     def segments(self) -> list[Path]:
         return sorted((self.path / "ledger" / "log").iterdir())
