@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event as StopEvent
 from types import TracebackType
@@ -296,17 +296,17 @@ def _create(layout: Layout, *, clock: Clock, ids: IdSource, files: OsFiles) -> I
         for directory in (layout.root, layout.log, layout.quarantine):
             files.ensure_directory(directory)
         lock = FileLock(layout.lock, files)
-        lock.acquire(_CREATE_TIMEOUT_S)
-        try:
-            identity = read_identity(layout)
-            if identity is None:
-                _refuse_remains(layout)
-                identity = new_identity(ids)
-                _fill(layout, identity, clock, files)
-            return identity
-        finally:
-            lock.release()
-            lock.close()
+        with closing(lock):
+            lock.acquire(_CREATE_TIMEOUT_S)
+            try:
+                identity = read_identity(layout)
+                if identity is None:
+                    _refuse_remains(layout)
+                    identity = new_identity(ids)
+                    _fill(layout, identity, clock, files)
+                return identity
+            finally:
+                lock.release()
     except OSError as error:
         raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
 

@@ -111,6 +111,7 @@ class _Found(Struct, kw_only=True):
     last: Position
     last_t: str
     torn: int
+    torn_at: int = 0
 
 
 class _Verifier:
@@ -256,6 +257,7 @@ class _Verifier:
         if source.newest and source.entry is None and start.digest:
             found.torn = _torn_bytes(content, start)
             content = content[: len(content) - found.torn]
+            found.torn_at = start.offset + len(content)
         end = self._look_at_records(source, content, start, found)
         found.problems.extend(_look_at_end(source, content, start, end, clean=not found.problems))
         return found
@@ -312,6 +314,7 @@ class _Verifier:
             "torn_tail",
             source.name,
             seq=found.last.seq + 1,
+            offset=found.torn_at,
             detail=f"{found.torn} bytes at the end that no append finished",
         )
 
@@ -359,8 +362,10 @@ class _Verifier:
                 for path in sorted(self._layout.quarantine.iterdir())
             )
 
-    def _add(self, kind: str, segment: str, *, detail: str, seq: int = 0) -> None:
-        self._add_problem(Problem(kind=kind, segment=segment, seq=seq, offset=0, detail=detail))
+    def _add(self, kind: str, segment: str, *, detail: str, seq: int = 0, offset: int = 0) -> None:
+        self._add_problem(
+            Problem(kind=kind, segment=segment, seq=seq, offset=offset, detail=detail)
+        )
 
     def _add_error(self, error: LedgerDamagedError) -> None:
         self._add_problem(_from_error(error))

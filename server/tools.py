@@ -126,8 +126,8 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
             description=(
                 "Take an operation back: an addition, a change, a superseding, a deletion or an "
                 "undo. Pass the `position` from its reply, or the `id` of a memory to undo the "
-                "last operation on it that is not undone. Refused if later operations touched the same memories; the "
-                "error names them."
+                "last operation on it that is not undone. Refused if later operations touched the "
+                "same memories; the error names them."
             ),
             args=UndoArgs,
             result=UndoResult,

@@ -51,7 +51,11 @@ SCOPES: Final = ("fern", "fern-lab", "f_rn", "fe%", "FERN", "")
 TAGS: Final = ("port", "report", "50%", "red_box", "redXbox", "a,b", "[x]")
 NAMES: Final = ("Ana", "ana", "Фёдор", "")
 
-texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join).filter(str.strip)
+texts = (
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=5)
+    .map(" ".join)
+    .filter(lambda text: text.strip("\x00 "))
+)
 memories = st.fixed_dictionaries(
     {"content": texts, "layer": st.sampled_from(LAYERS)},
     optional={
@@ -263,7 +267,7 @@ def test_pages_of_any_size_cut_one_list_when_there_are_hundreds_of_hits() -> Non
             whole = scored(client.pages(query, limit=100))
             assert len({memory_id for memory_id, _ in whole}) == len(whole)
             assert {memory_id for memory_id, _ in whole} <= {*ids}
-            for limit in (1, 10, 33, 64):
+            for limit in (4, 33, 64):
                 assert scored(client.pages(query, limit=limit)) == whole
             for offset in (0, 9, 60, 99, 100, 150):
                 page = client.search(query, limit=20, offset=offset).memories
