@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from queue import SimpleQueue
 from typing import IO
@@ -63,8 +64,9 @@ def _through(child: subprocess.Popen[bytes], rows: Iterable[Row]) -> Iterator[Ro
     sink, queue = child.stdin, SimpleQueue[list[str | None] | None]()
 
     def send() -> None:
-        # On a thread: a pipe holds less than a frame, and answers must be taken meanwhile.
-        with sink:
+        # On a thread: a pipe holds less than a frame, and answers must be taken meanwhile. A child
+        # that is gone is noticed where its answers are missed.
+        with suppress(BrokenPipeError), sink:
             while (texts := queue.get()) is not None:
                 _write(sink, texts)
 

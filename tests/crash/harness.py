@@ -70,16 +70,14 @@ class Server(Peer):
         """Return the messages that come within so many seconds, or before the output ends."""
         moment = time.monotonic() + seconds
         messages = []
-        while (left := moment - time.monotonic()) > 0:
-            if b"\n" not in self._buffer:
-                if not readable([self._out], left):
-                    break
-                if not self._fill():
-                    break
-                continue
-            if message := self._next():
-                messages.append(message)
-        return messages
+        while True:
+            # Whatever the time: a line that stays in the buffer makes no descriptor readable.
+            while b"\n" in self._buffer:
+                if message := self._next():
+                    messages.append(message)
+            left = moment - time.monotonic()
+            if left <= 0 or not readable([self._out], left) or not self._fill():
+                return messages
 
     def remains(self) -> list[Json]:
         """Read whole messages up to the end of the output of a server that may have been killed."""
