@@ -155,10 +155,11 @@ class App:
             page = self._find(args, query, call)
         if args.mode == "fts" and query.dropped:
             notes.append(f"the query is long: {query.dropped} words or phrases were left out")
-        memories, cut = _within_budget(page.hits, query.terms)
-        if cut:
+        budget = _Budget()
+        memories = _dressed(page.hits, query.terms, budget)
+        if budget.cut:
             notes.append(
-                f"the content of {cut} memories is cut to its snippet (content_cut); "
+                f"the content of {budget.cut} memories is cut to its snippet (content_cut); "
                 "memory_inspect with the id gives the whole"
             )
         return SearchResult(
@@ -282,16 +283,17 @@ class App:
         status = "deleted" if memory is None else self._status(memory)
         if not history:
             return InspectResult(memory=memory, status=status)
-        chain = None if memory is None else chain_of(connection, workspace, memory)
-        budget = _Budget(HISTORY_ENTRIES_MAX, REPLY_CONTENT_CHARS_MAX)
-        kept_chain = None if chain is None else budget.keep(chain)
-        versions = budget.keep(versions_of(connection, workspace, memory_id))
+        chain = [] if memory is None else chain_of(connection, workspace, memory)
+        versions = versions_of(connection, workspace, memory_id)
+        budget = _Budget()
+        kept_chain, kept_versions = _kept(chain, budget), _kept(versions, budget)
+        left_out = len(chain) - len(kept_chain) + len(versions) - len(kept_versions)
         return InspectResult(
             memory=memory,
             status=status,
-            superseded_chain=kept_chain,
-            versions=versions,
-            notes=budget.notes(),
+            superseded_chain=None if memory is None else kept_chain,
+            versions=kept_versions,
+            notes=_history_notes(left_out, budget.cut),
         )
 
     def _status(self, memory: Memory) -> str:
@@ -302,39 +304,44 @@ class App:
 
 
 class _Budget:
-    """What a history may fill of a reply: entries a list, and characters of content in all."""
+    """The characters of content that one reply may carry, and how many contents did not fit."""
 
-    def __init__(self, entries: int, chars: int) -> None:
-        self._entries = entries
-        self._chars = chars
-        self._cut = 0
-        self._left_out = 0
+    def __init__(self) -> None:
+        self._left = REPLY_CONTENT_CHARS_MAX
+        self.cut = 0
 
-    def keep(self, entries: list[E]) -> tuple[E, ...]:
-        """Return the first entries, their contents cut once the budget is used up."""
-        self._left_out += max(0, len(entries) - self._entries)
-        return tuple(self._cut_to_fit(entry) for entry in entries[: self._entries])
+    def take(self, content: str | None) -> bool:
+        """Make room for a content; say whether there was any."""
+        length = len(content or "")
+        fits = length <= self._left
+        self._left -= length if fits else 0
+        self.cut += not fits
+        return fits
 
-    def notes(self) -> tuple[str, ...]:
-        """Say what was cut."""
-        notes = []
-        if self._left_out:
-            notes.append(f"{self._left_out} more entries of the history are left out")
-        if self._cut:
-            notes.append(
-                f"the content of {self._cut} entries is cut to its beginning (content_cut); "
-                "`mnemolog replay --until` shows the store as it was"
-            )
-        return tuple(notes)
 
-    def _cut_to_fit(self, entry: E) -> E:
-        length = len(entry.content or "")
-        if length <= self._chars:
-            self._chars -= length
-            return entry
-        self._cut += 1
-        beginning = snippet(entry.content or "", ())
-        return msgspec.structs.replace(entry, content=beginning, content_cut=True)
+def _kept(entries: list[E], budget: _Budget) -> tuple[E, ...]:
+    """Return the first entries of a history, contents that do not fit cut to their beginning."""
+    return tuple(
+        entry
+        if budget.take(entry.content)
+        else msgspec.structs.replace(
+            entry, content=snippet(entry.content or "", ()), content_cut=True
+        )
+        for entry in entries[:HISTORY_ENTRIES_MAX]
+    )
+
+
+def _history_notes(left_out: int, cut: int) -> tuple[str, ...]:
+    """Say what of a history was left out or cut."""
+    notes = []
+    if left_out:
+        notes.append(f"{left_out} more entries of the history are left out")
+    if cut:
+        notes.append(
+            f"the content of {cut} entries is cut to its beginning (content_cut); "
+            "`mnemolog replay --until` shows the store as it was"
+        )
+    return tuple(notes)
 
 
 def _gap_notes(gaps: tuple[str, ...]) -> tuple[str, ...]:
@@ -348,15 +355,13 @@ def _gap_notes(gaps: tuple[str, ...]) -> tuple[str, ...]:
     return (note,)
 
 
-def _within_budget(hits: tuple[Hit, ...], terms: tuple[Term, ...]) -> tuple[tuple[Found, ...], int]:
-    """Dress the hits, cutting contents once the reply is full; count those cut."""
-    left, cut, found = REPLY_CONTENT_CHARS_MAX, 0, []
+def _dressed(hits: tuple[Hit, ...], terms: tuple[Term, ...], budget: _Budget) -> tuple[Found, ...]:
+    """Return the hits as a reply shows them; contents that do not fit are cut to their snippet."""
+    found = []
     for hit in hits:
         memory = hit.memory
         short = snippet(memory.content, terms)
-        fits = len(memory.content) <= left
-        left -= len(memory.content) if fits else 0
-        cut += not fits
+        fits = budget.take(memory.content)
         found.append(
             Found(
                 content=memory.content if fits else short,
@@ -382,4 +387,4 @@ def _within_budget(hits: tuple[Hit, ...], terms: tuple[Term, ...]) -> tuple[tupl
                 version=memory.version,
             )
         )
-    return tuple(found), cut
+    return tuple(found)
