@@ -8,7 +8,7 @@ as wide as the precision given.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from functools import lru_cache
 
 from ledger.errors import InvalidInstantError
@@ -26,14 +26,15 @@ MAX_US = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - _EPOCH) // _M
 
 _RECORD_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _GIVEN_FORM = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d)"
+    r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
     r"(?:[Tt ](?P<minute>\d\d:\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
-    r" ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?)?",
+    r" ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?)?)?)?",
     re.ASCII,
 )
 _ACCEPTED = (
-    "expected a date (2026-11-30) or a date-time (2026-11-30T20:29, 2026-11-30T20:29:33.123456Z, "
-    "2026-11-30T22:29+02:00), UTC unless an offset is given, years 0001 to 9999"
+    "expected a date (2026-11-30, or a whole month 2026-11 or year 2026) or a date-time "
+    "(2026-11-30T20:29, 2026-11-30T20:29:33.123456Z, 2026-11-30T22:29+02:00), UTC unless an "
+    "offset is given, years 0001 to 9999"
 )
 
 
@@ -70,8 +71,9 @@ def parse_us(text: str) -> int:
 def parse_span(text: str) -> tuple[int, int]:
     """Return the half-open span [from, to) in microseconds that a date or date-time means.
 
-    A date is the whole day in UTC; a date-time is as wide as its last digit: a minute, a second,
-    or a fraction down to one microsecond. Without an offset it is UTC.
+    A date is the whole day in UTC, `YYYY-MM` the whole month and `YYYY` the whole year; a date-time
+    is as wide as its last digit: a minute, a second, or a fraction down to one microsecond. Without
+    an offset it is UTC.
 
     Raises:
         InvalidInstantError: the text is no date or date-time, or lies outside the years 0001 to
@@ -84,14 +86,17 @@ def parse_span(text: str) -> tuple[int, int]:
     digits = (fraction or "")[:6]
     clock = f"{match['minute'] or '00:00'}:{match['second'] or '00'}.{digits:0<6}"
     try:
-        local = datetime.fromisoformat(f"{match['date']}T{clock}")
+        day = f"{match['year']}-{match['month'] or '01'}-{match['day'] or '01'}"
+        local = datetime.fromisoformat(f"{day}T{clock}")
         instant = local.replace(tzinfo=_zone(match["zone"]))
         start = (instant - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError) as error:
         raise InvalidInstantError(
             f"not a date or date-time: {text[:40]!r} ({error}); {_ACCEPTED}"
         ) from error
-    if match["minute"] is None:
+    if match["day"] is None:
+        width = _days(local.year, local.month if match["month"] else None) * DAY_US
+    elif match["minute"] is None:
         width = DAY_US
     elif match["second"] is None:
         width = MINUTE_US
@@ -100,6 +105,14 @@ def parse_span(text: str) -> tuple[int, int]:
     if not MIN_US <= start <= MAX_US:
         raise InvalidInstantError(f"out of range: {text[:40]!r}; {_ACCEPTED}")
     return start, start + width
+
+
+def _days(year: int, month: int | None) -> int:
+    """The days of a month, or of a year if there is no month."""
+    first = date(year, month or 1, 1)
+    if month is None or month == 12:
+        return (date(year, 12, 31) - first).days + 1
+    return (date(year, month + 1, 1) - first).days
 
 
 def _zone(text: str | None) -> timezone:

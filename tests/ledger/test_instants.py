@@ -1,5 +1,7 @@
 """Instants: the record form, and what people give."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,9 +79,52 @@ def test_what_people_give_is_a_span_as_wide_as_its_precision(
 
 
 @pytest.mark.parametrize(
+    ("text", "first", "next_day"),
+    [
+        ("2019", "2019-01-01", "2020-01-01"),
+        ("2020", "2020-01-01", "2021-01-01"),
+        (" 2021-03 ", "2021-03-01", "2021-04-01"),
+        ("2024-02", "2024-02-01", "2024-03-01"),
+        ("2100-02", "2100-02-01", "2100-03-01"),
+        ("2021-12", "2021-12-01", "2022-01-01"),
+        ("0001", "0001-01-01", "0002-01-01"),
+    ],
+)
+def test_a_month_or_a_year_alone_is_the_whole_of_it(text: str, first: str, next_day: str) -> None:
+    assert parse_span(text) == (parse_span(first)[0], parse_span(next_day)[0])
+
+
+@pytest.mark.parametrize("text", ["9999", "9999-12", "9999-12-31"])
+def test_the_last_year_month_and_day_end_with_the_calendar(text: str) -> None:
+    assert parse_span(text)[1] == MAX_US + 1
+
+
+@given(st.dates())
+def test_a_day_lies_in_its_month_and_its_month_in_its_year(day: date) -> None:
+    year, month = parse_span(f"{day.year:04d}"), parse_span(f"{day.year:04d}-{day.month:02d}")
+    inside = parse_span(day.isoformat())
+
+    assert year[0] <= month[0] <= inside[0] < inside[1] <= month[1] <= year[1]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",
+        "0000",
+        "0000-01",
+        "2026-00",
+        "2026-13",
+        "2026-1",
+        "2026-",
+        "26",
+        "20261",
+        "202611",
+        "2026T20:29",
+        "2026-11T20:29",
+        "2026Z",
+        "2026-11+02:00",
+        "２０２６",
         "yesterday",
         "2026-13-01",
         "2026-02-30",
