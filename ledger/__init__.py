@@ -83,6 +83,12 @@ Appending (legal order of calls)
     every process sees: outcome "unknown". Whoever next takes the lock tries to replace the live
     segment by its whole batches, and removes the mark; until that succeeds nothing is appended.
 
+Reading only
+    Opening an existing ledger writes nothing. If the system does not let this process write to its
+    folders and its live segment, or its file system knows no flock, `is_read_only` is true and
+    `lock` refuses for as long as the object lives. Reading needs neither lock nor permission to
+    write.
+
 Torn tail or damage
     Bytes after the last whole batch of the live segment are a tear unless something proves that
     they, or what they replaced, had been durable: a later record of a later group, a footer, a
@@ -101,10 +107,11 @@ Not promised
     * `read` may show records whose sync has not returned, or has failed; only what `commit` or
       `catch_up` returned is durable. `until_seq` keeps to that.
     * A ledger cut at the end of a write, and nothing else, looks like an earlier ledger. A position
-      kept elsewhere (`known`, verify's checkpoint) shows it.
+      kept elsewhere (`known`, given to `verify` too) shows it.
     * The chain shows that bytes changed, not who changed them: whoever holds the files can write a
       new history. Positions kept elsewhere are evidence.
-    * Network file systems without working flock and atomic rename are not supported.
+    * Appending needs flock and atomic rename from the file system. Missing locks are noticed;
+      a network file system that says it has locks and has not is not.
     * A Ledger object belongs to the process that opened it.
 """
 
@@ -130,6 +137,9 @@ from ledger.errors import (
 )
 from ledger.events import (
     AgentRegistered,
+    AliasAdded,
+    AliasRemoved,
+    AliasState,
     ContentEvent,
     Event,
     MemoryAdded,
@@ -138,6 +148,12 @@ from ledger.events import (
     MemoryRestored,
     MemoryState,
     MemoryUpdated,
+    SessionEnded,
+    SessionEvent,
+    SessionRestored,
+    SessionStarted,
+    SessionState,
+    SessionWithdrawn,
     WorkspaceCreated,
 )
 from ledger.ids import IdSource, RandomIds
@@ -153,6 +169,9 @@ from ledger.writer import Batch, Group, NewEvent, Writer
 __all__ = [
     "RECORD_BYTES_MAX",
     "AgentRegistered",
+    "AliasAdded",
+    "AliasRemoved",
+    "AliasState",
     "Batch",
     "Clock",
     "Codec",
@@ -191,6 +210,12 @@ __all__ = [
     "Report",
     "RollFailed",
     "Sealer",
+    "SessionEnded",
+    "SessionEvent",
+    "SessionRestored",
+    "SessionStarted",
+    "SessionState",
+    "SessionWithdrawn",
     "SystemClock",
     "TornTail",
     "UnknownEventError",

@@ -23,8 +23,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-WriteReason = Literal["disk_full", "file_too_large", "read_only", "io_error"]
-"""Why bytes could not be made durable."""
+WriteReason = Literal["disk_full", "file_too_large", "read_only", "no_locks", "io_error"]
+"""Why bytes could not be made durable; "no_locks": the file system knows no flock."""
 
 WriteOutcome = Literal["not_written", "unknown"]
 """What became of a group whose append failed: surely absent, or to be found out by a retry."""

@@ -129,3 +129,99 @@ class MemoryDeleted(Event, frozen=True, kw_only=True):
 
     reason: str | None = None
     request: str | None = None
+
+
+class SessionState(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
+    """Everything a session says, after the event.
+
+    Attributes:
+        client: the program that works in it, as given.
+        started_at, ended_at: instants in record form; the second is None while it goes on.
+        project: what it works on, as given.
+        meta: any JSON object.
+        summary: what was done in it, as given.
+    """
+
+    client: str
+    started_at: str
+    project: str | None = None
+    meta: dict[str, Any] = {}
+    ended_at: str | None = None
+    summary: str | None = None
+
+
+class SessionEvent(Event, frozen=True, kw_only=True):
+    """Base of the events that carry a session's whole resulting state.
+
+    Attributes:
+        session: the state after the event.
+        request: SHA-256 hex of the canonical command, only with an idempotency key.
+    """
+
+    session: SessionState
+    request: str | None = None
+
+
+class SessionStarted(SessionEvent, frozen=True, kw_only=True):
+    """A session began; the subject is its id."""
+
+
+class SessionEnded(SessionEvent, frozen=True, kw_only=True):
+    """A session ended."""
+
+
+class SessionRestored(SessionEvent, frozen=True, kw_only=True):
+    """A session is again what it was before its end, or before it was withdrawn."""
+
+
+class SessionWithdrawn(Event, frozen=True, kw_only=True):
+    """The beginning of a session was undone.
+
+    Attributes:
+        request: SHA-256 hex of the canonical command, only with an idempotency key.
+    """
+
+    request: str | None = None
+
+
+class AliasState(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
+    """Two names of one entity.
+
+    Attributes:
+        name: the further name.
+        entity: the name it stands for.
+    """
+
+    name: str
+    entity: str
+
+
+class AliasAdded(Event, frozen=True, kw_only=True):
+    """An entity got a further name; the subject is the alias' id.
+
+    Attributes:
+        alias: the names.
+        request: SHA-256 hex of the canonical command, only with an idempotency key.
+    """
+
+    alias: AliasState
+    request: str | None = None
+
+
+class AliasRemoved(Event, frozen=True, kw_only=True):
+    """A name does not stand for an entity any more.
+
+    Attributes:
+        request: SHA-256 hex of the canonical command, only with an idempotency key.
+    """
+
+    request: str | None = None

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from ledger.errors import LedgerForkedError, LedgerReadOnlyError, LockTimeoutError
-from ledger.osfile import FILE_MODE, OsFiles, write_reason
+from ledger.osfile import FILE_MODE, OsFiles, lacks_locks, write_reason
 
 MARKED_MODE = 0o400
 _FIRST_WAIT_S = 0.000_5
@@ -39,7 +39,8 @@ class FileLock:
         Raises:
             LockTimeoutError: someone else held it until then.
             LedgerForkedError: this process did not make the object.
-            LedgerReadOnlyError: the lock file cannot be opened or created.
+            LedgerReadOnlyError: the lock file cannot be opened or created, or the file system
+                knows no locks ("no_locks").
         """
         if os.getpid() != self._pid:
             raise LedgerForkedError
@@ -102,7 +103,8 @@ class FileLock:
         except OSError as error:
             if error.errno in {errno.EWOULDBLOCK, errno.EINTR}:
                 return False
-            raise LedgerReadOnlyError(write_reason(error)) from error
+            reason = "no_locks" if lacks_locks(error) else write_reason(error)
+            raise LedgerReadOnlyError(reason) from error
         return True
 
     def _is_current(self) -> bool:

@@ -30,8 +30,16 @@ _REASONS: dict[int | None, WriteReason] = {
 
 
 def write_reason(error: OSError) -> WriteReason:
-    """Return why a write failed, as one of four stable words."""
+    """Return why a write failed, as one of the stable words of `WriteReason`."""
     return _REASONS.get(error.errno, "io_error")
+
+
+def lacks_locks(error: OSError) -> bool:
+    """Say whether `flock` failed because the file system has no locks to give.
+
+    EBADF is what NFS says to an exclusive lock through a descriptor that cannot write.
+    """
+    return error.errno in {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 
 
 class OsFiles:
@@ -49,9 +57,14 @@ class OsFiles:
     def open_lock(self, path: Path) -> int:
         """Open a lock file, creating it with mode 0600.
 
-        Read-only, so that a lock file that carries the read-only mark can still be locked.
+        For writing, because NFS locks nothing exclusively through another descriptor; if that is
+        refused, for reading, so that a lock file that carries the read-only mark can be locked.
         """
-        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        flags = os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(path, os.O_RDWR | flags, FILE_MODE)
+        except OSError:
+            return os.open(path, os.O_RDONLY | flags, FILE_MODE)
 
     def open_directory(self, path: Path) -> int:
         """Open a directory, for `sync_directory` after a change in it."""
@@ -100,6 +113,34 @@ class OsFiles:
     def flock(self, fd: int, operation: int) -> None:
         """Apply or remove an advisory lock on an open file."""
         fcntl.flock(fd, operation)
+
+    def may_write(self, path: Path) -> bool:
+        """Say whether the system would let this process change a file or a directory.
+
+        Nothing is opened or changed. What is not there may be written for all that is known.
+        """
+        return os.access(path, os.W_OK) or not path.exists()
+
+    def has_locks(self, path: Path) -> bool:
+        """Say whether the file system of an existing file knows `flock`; it is locked by nobody."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return not lacks_locks(error)
+        finally:
+            self.close(fd)
+        return True
+
+    def tighten(self, path: Path) -> None:
+        """Close a directory to everybody but its owner, where the system allows.
+
+        One that its owner may not write to either was made so on purpose and stays as it is.
+        """
+        with suppress(OSError):
+            mode = path.stat().st_mode
+            if mode & 0o077 and mode & 0o200:
+                path.chmod(DIRECTORY_MODE)
 
     def write_all(self, fd: int, data: bytes, offset: int) -> None:
         """Write every byte at an offset, however many calls it takes."""

@@ -15,12 +15,18 @@ from msgspec import Struct
 from ledger.errors import InvalidPayloadError, RecordTooLargeError, UnknownEventError
 from ledger.events import (
     AgentRegistered,
+    AliasAdded,
+    AliasRemoved,
     Event,
     MemoryAdded,
     MemoryDeleted,
     MemoryRelinked,
     MemoryRestored,
     MemoryUpdated,
+    SessionEnded,
+    SessionRestored,
+    SessionStarted,
+    SessionWithdrawn,
     WorkspaceCreated,
 )
 from ledger.instants import parse_us
@@ -36,6 +42,12 @@ EVENTS: dict[tuple[str, int], type[Event]] = {
     ("memory_relinked", 1): MemoryRelinked,
     ("memory_deleted", 1): MemoryDeleted,
     ("memory_restored", 1): MemoryRestored,
+    ("session_started", 1): SessionStarted,
+    ("session_ended", 1): SessionEnded,
+    ("session_restored", 1): SessionRestored,
+    ("session_withdrawn", 1): SessionWithdrawn,
+    ("alias_added", 1): AliasAdded,
+    ("alias_removed", 1): AliasRemoved,
 }
 """Stored name and version of each event. Entries are added, never changed."""
 

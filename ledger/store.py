@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from threading import Event as StopEvent
 from types import TracebackType
@@ -16,8 +16,10 @@ from ledger.codec import Codec
 from ledger.errors import (
     LedgerDamagedError,
     LedgerNotFoundError,
+    LedgerReadOnlyError,
     LedgerUnreadableError,
     LedgerWriteError,
+    WriteReason,
 )
 from ledger.identity import (
     Identity,
@@ -31,7 +33,7 @@ from ledger.layout import Layout
 from ledger.live import LiveOptions, LiveSegment, Report
 from ledger.lock import FileLock
 from ledger.manifest import Manifest, encode_manifest, new_manifest
-from ledger.osfile import DIRECTORY_MODE, OsFiles, read_file, write_reason
+from ledger.osfile import OsFiles, read_file, write_reason
 from ledger.reader import LogReader
 from ledger.record import Position, Record
 from ledger.segment import encode_header
@@ -57,13 +59,16 @@ class LedgerOptions(Struct, frozen=True, kw_only=True):
 class LedgerLock:
     """Holding the ledger's lock, as a context manager that yields the writer."""
 
-    __slots__ = ("_lock", "_timeout_s", "_writer")
+    __slots__ = ("_lock", "_refusal", "_timeout_s", "_writer")
 
-    def __init__(self, lock: FileLock, writer: Writer, timeout_s: float) -> None:
+    def __init__(
+        self, lock: FileLock, writer: Writer, timeout_s: float, refusal: WriteReason | None
+    ) -> None:
         """Keep what is needed to take the lock; nothing is taken yet."""
         self._lock = lock
         self._writer = writer
         self._timeout_s = timeout_s
+        self._refusal = refusal
 
     def __enter__(self) -> Writer:
         """Take the lock.
@@ -71,8 +76,11 @@ class LedgerLock:
         Raises:
             LockTimeoutError: another writer kept it.
             LedgerForkedError: the ledger was opened before a fork.
-            LedgerReadOnlyError: the lock file can be neither opened nor created.
+            LedgerReadOnlyError: the ledger was opened read-only, or the lock file can be neither
+                opened nor created.
         """
+        if self._refusal is not None:
+            raise LedgerReadOnlyError(self._refusal)
         self._lock.acquire(self._timeout_s)
         return self._writer
 
@@ -108,6 +116,8 @@ class Ledger:
         self.ids = ids
         self.files = files
         self.reader = LogReader(layout, identity)
+        self.refusal = _refusal(layout, files)
+        """Why nothing can be appended, as found when the ledger was opened; None if it can."""
         self._lock = FileLock(layout.lock, files)
         self._live = LiveSegment(
             layout=layout,
@@ -133,7 +143,9 @@ class Ledger:
     ) -> Ledger:
         """Open the ledger in the directory `root` (`<home>/ledger`), creating it if it is absent.
 
-        An existing ledger is opened without writing to it, so read-only media will do.
+        An existing ledger is opened without writing to it, so read-only media will do. If the
+        system does not let this process write, or the file system knows no locks, `is_read_only`
+        says so and `lock` refuses for the life of the object.
 
         Raises:
             LedgerFormatError: it is of a format this program does not speak.
@@ -147,7 +159,8 @@ class Ledger:
         identity = read_identity(layout)
         if identity is None:
             identity = _create(layout, clock=clock, ids=ids, files=files)
-        _tighten(layout)
+        for directory in (layout.root, layout.log, layout.quarantine):
+            files.tighten(directory)
         return cls(
             layout, identity, clock=clock, ids=ids, options=options or LedgerOptions(), files=files
         )
@@ -171,6 +184,11 @@ class Ledger:
         if not Layout(root).format.exists():
             raise LedgerNotFoundError(root)
         return cls.open(root, clock=clock, ids=ids, options=options, files=files)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be appended; `refusal` says why."""
+        return self.refusal is not None
 
     @property
     def id(self) -> str:
@@ -198,7 +216,7 @@ class Ledger:
             timeout_s: how long to wait for other writers, in seconds; 0 tries once.
         """
         writer = Writer(live=self._live, identity=self.identity, clock=self.clock)
-        return LedgerLock(self._lock, writer, timeout_s)
+        return LedgerLock(self._lock, writer, timeout_s, self.refusal)
 
     def read(self, after: Position, until_seq: int | None = None) -> Iterator[Record]:
         """Yield the records after a position, up to and with `until_seq`; see LogReader.read."""
@@ -335,9 +353,9 @@ def _refuse_remains(layout: Layout) -> None:
         )
 
 
-def _tighten(layout: Layout) -> None:
-    """Close directories of an older or foreign making to others, where the system allows."""
-    for directory in (layout.root, layout.log, layout.quarantine):
-        with suppress(OSError):
-            if directory.stat().st_mode & 0o077:
-                directory.chmod(DIRECTORY_MODE)
+def _refusal(layout: Layout, files: OsFiles) -> WriteReason | None:
+    """Say why nothing can be appended to an existing ledger; asks the system, changes nothing."""
+    newest = max(layout.log.glob("*.jsonl"), default=layout.log)
+    if not all(map(files.may_write, (layout.root, layout.log, newest))):
+        return "read_only"
+    return None if files.has_locks(layout.format) else "no_locks"

@@ -10,7 +10,7 @@ Kinds of problems (stable words):
     clock                     the flag for a clock that went back is wrong
     torn_tail                 bytes at the end that no append finished; the next writer keeps them
                               aside
-    checkpoint                the ledger does not extend the position that was given
+    checkpoint                the ledger does not extend a position that was given
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ledger.errors import (
 )
 from ledger.identity import FORMAT_VERSION, HASH_NAME, Identity, genesis_of
 from ledger.layout import Layout, parse_name
-from ledger.lock import FileLock
+from ledger.lock import MARKED_MODE, FileLock
 from ledger.osfile import OsFiles, read_file
 from ledger.reader import LogReader
 from ledger.record import Position, Record
@@ -84,14 +84,12 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-def verify(
-    root: Path, checkpoint: Position | None = None, *, lock_timeout_s: float = 5.0
-) -> VerifyReport:
+def verify(root: Path, *known: Position | None, lock_timeout_s: float = 5.0) -> VerifyReport:
     """Check every byte of the ledger in the directory `root`; see the module's docstring.
 
     Args:
         root: the ledger's directory (`<home>/ledger`).
-        checkpoint: a position that the ledger must hold.
+        known: positions that the ledger must hold, their `seq` and `digest` at least.
         lock_timeout_s: how long to wait, in seconds, for a writer that may be at work on what
             looks like a torn tail.
 
@@ -100,7 +98,7 @@ def verify(
         LedgerUnreadableError: its directories cannot be listed.
         LedgerFormatError: it is of a format this program does not speak.
     """
-    return _Verifier(Layout(root), checkpoint, lock_timeout_s).run()
+    return _Verifier(Layout(root), [each for each in known if each], lock_timeout_s).run()
 
 
 class _Found(Struct, kw_only=True):
@@ -117,10 +115,10 @@ class _Found(Struct, kw_only=True):
 class _Verifier:
     """One verification: collects problems while it goes from segment to segment."""
 
-    def __init__(self, layout: Layout, checkpoint: Position | None, lock_timeout_s: float) -> None:
+    def __init__(self, layout: Layout, known: list[Position], lock_timeout_s: float) -> None:
         self._layout = layout
-        self._checkpoint = checkpoint
-        self._checkpoint_digest = ""
+        self._known = known
+        self._digests = {position.seq: "" for position in known}
         self._lock_timeout_s = lock_timeout_s
         self._problems: list[Problem] = []
         self._notes: list[str] = []
@@ -142,7 +140,7 @@ class _Verifier:
             if self._lock_state == "held":
                 self._lock.release()
             self._lock.close()
-        self._check_checkpoint()
+        self._check_known()
         self._look_around()
         return VerifyReport(
             ok=not self._problems,
@@ -289,8 +287,8 @@ class _Verifier:
             if item.seq == seq + 1 and header.back != (header.t < t):
                 detail = "the flag for a clock that went back is wrong"
                 found.problems.append(_problem("clock", source, item.seq, item.end, detail))
-            if self._checkpoint is not None and item.seq == self._checkpoint.seq:
-                self._checkpoint_digest = item.digest
+            if item.seq in self._digests:
+                self._digests[item.seq] = item.digest
             seq, t, last = item.seq, header.t, item
         if last is not None:
             found.last, found.last_t = last.position, t
@@ -333,16 +331,20 @@ class _Verifier:
 
     # ------------------------------------------------------------------ the rest
 
-    def _check_checkpoint(self) -> None:
-        known = self._checkpoint
-        if known is None or known.seq == 0 or known.digest == self._checkpoint_digest:
-            return
-        detail = (
-            f"record {known.seq} is not the one that was seen"
-            if self._checkpoint_digest
-            else f"record {known.seq} was seen before and is not there; the end is {self._last.seq}"
-        )
-        self._add("checkpoint", "log", seq=known.seq, detail=detail)
+    def _check_known(self) -> None:
+        for known in self._known:
+            found, end = self._digests[known.seq], self._last.seq
+            if known.seq == 0 or known.digest == found:
+                continue
+            if found:
+                detail = f"record {known.seq} is not the one that was seen"
+            elif known.seq > end:
+                detail = (
+                    f"records {end + 1} to {known.seq} are missing, and the last was seen before"
+                )
+            else:
+                detail = f"record {known.seq} was seen before and is not there"
+            self._add("checkpoint", "log", seq=known.seq, detail=detail)
 
     def _look_around(self) -> None:
         names = self._file_names()
@@ -352,7 +354,9 @@ class _Verifier:
                 self._notes.append(f"log/{name}: not a segment; left by a crash or by hand")
             elif parsed.codec and self._layout.raw(parsed.first).name in names:
                 self._notes.append(f"log/{name}: exists raw too; the next sealing tidies up")
-        if self._layout.lock.exists() and not self._layout.lock.stat().st_mode & 0o200:
+        # A copy whose files are all 0444 bears no mark.
+        lock = self._layout.lock
+        if lock.exists() and lock.stat().st_mode & 0o777 == MARKED_MODE:
             self._notes.append(
                 "LOCK: marked read-only after a failed write; the next writer cures it"
             )

@@ -1,14 +1,19 @@
-"""Makes the golden ledgers of the current format, once, when a format version is released.
+"""Makes the golden ledgers of the current format, once, when a format or an event is released.
 
 `python -m tests.golden.make_golden <target>` from the repository's root. A released folder is never
 made again: programs of all later versions must read its bytes.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ledger import (
     AgentRegistered,
+    AliasAdded,
+    AliasRemoved,
+    AliasState,
     Batch,
     Ledger,
     LedgerOptions,
@@ -21,6 +26,11 @@ from ledger import (
     NewEvent,
     Position,
     Sealer,
+    SessionEnded,
+    SessionRestored,
+    SessionStarted,
+    SessionState,
+    SessionWithdrawn,
     WorkspaceCreated,
 )
 from ledger.codec import Codec
@@ -48,14 +58,33 @@ FULL = MemoryState(
     supersedes=TWO,
 )
 PLAIN = MemoryState(content="plain", layer="episodic")
+THREE, FOUR = "hhhhhhhhhhhhhhhh", "iiiiiiiiiiiiiiii"
+SESSION, ALIAS = "jjjjjjjjjjjjjjjj", "kkkkkkkkkkkkkkkk"
+BEGUN = SessionState(
+    client="an editor 🖊",
+    started_at="2026-11-30T20:30:04.000000Z",
+    project="Матрёна",
+    meta={"deep": [None, {"k": 1.5}]},
+)
+SUMMED_UP = SessionState(
+    client=BEGUN.client,
+    started_at=BEGUN.started_at,
+    project=BEGUN.project,
+    meta=BEGUN.meta,
+    ended_at="2026-11-30T21:00:00.000000Z",
+    summary="found the leak",
+)
+NAMES = AliasState(name="Ada L.", entity="Ada")
+Groups = list[list[Batch]]
 
 
-def batches(ids: CountingIds) -> list[list[Batch]]:
-    """Return groups of batches in which every event type and header field occurs."""
+def _batch(*events: NewEvent, **fields: str | int) -> Batch:
+    return Batch(WORKSPACE, ACTOR, list(events), **fields)  # type: ignore[arg-type]
 
-    def batch(*events: NewEvent, **fields: str | int) -> Batch:
-        return Batch(WORKSPACE, ACTOR, list(events), **fields)  # type: ignore[arg-type]
 
+def batches(ids: CountingIds) -> Groups:
+    """Return groups of batches with every event about memories and every header field."""
+    batch = _batch
     salt = ids.new_salt
     return [
         [
@@ -80,11 +109,59 @@ def batches(ids: CountingIds) -> list[list[Batch]]:
     ]
 
 
-def make(root: Path, codecs: list[Codec | None]) -> Position:
+def all_batches(ids: CountingIds) -> Groups:
+    """Return groups of batches with every event there is."""
+    first = batches(ids)
+    batch, salt, request = _batch, ids.new_salt, "e" * 64
+    began = SessionStarted(salt=salt(), session=BEGUN, request=request)
+    return [
+        *first,
+        [
+            batch(NewEvent(SESSION, began), session=SESSION, ik="1" * 32),
+            batch(
+                NewEvent(THREE, MemoryAdded(salt=salt(), memory=PLAIN)),
+                NewEvent(FOUR, MemoryAdded(salt=salt(), memory=PLAIN)),
+                session=SESSION,
+            ),
+        ],
+        [
+            batch(
+                NewEvent(SESSION, SessionEnded(salt=salt(), session=SUMMED_UP), 9), session=SESSION
+            )
+        ],
+        [batch(NewEvent(SESSION, SessionRestored(salt=salt(), session=BEGUN), 12), undo=12)],
+        [
+            batch(NewEvent(SESSION, SessionWithdrawn(salt=salt(), request=request), 13), undo=9),
+            batch(NewEvent(SESSION, SessionRestored(salt=salt(), session=BEGUN), 14), undo=14),
+        ],
+        [batch(NewEvent(ALIAS, AliasAdded(salt=salt(), alias=NAMES, request=request)))],
+        [
+            batch(NewEvent(ALIAS, AliasRemoved(salt=salt(), request=request), 16)),
+            batch(NewEvent(ALIAS, AliasAdded(salt=salt(), alias=NAMES), 17), undo=17),
+        ],
+        [
+            batch(
+                NewEvent(THREE, MemoryDeleted(salt=salt(), request=request), 10),
+                NewEvent(FOUR, MemoryDeleted(salt=salt(), request=request), 11),
+            )
+        ],
+    ]
+
+
+MADE: Final[dict[str, tuple[Callable[[CountingIds], Groups], list[Codec | None]]]] = {
+    "live": (batches, []),
+    "sealed": (batches, ["zst", "gz", None]),
+    "every_event": (all_batches, ["gz", "zst"]),
+}
+"""Name of a ledger -> what is in it, and what each of its first segments is packed with."""
+
+
+def make(root: Path, name: str) -> Position:
     """Make one ledger; after each of the first groups roll and seal with the codec given."""
+    content, codecs = MADE[name]
     ids, clock = CountingIds(), TickingClock()
     known = Position.start
-    for number, group_batches in enumerate(batches(ids)):
+    for number, group_batches in enumerate(content(ids)):
         codec = codecs[number] if number < len(codecs) else None
         options = LedgerOptions(
             segment_bytes_max=1 if number < len(codecs) else 1 << 24, codec=codec or "zst"
@@ -108,12 +185,12 @@ def make(root: Path, codecs: list[Codec | None]) -> Position:
 
 
 def main() -> None:
-    """Make `format1/live` and `format1/sealed` below the target."""
+    """Make the ledgers of format 1 below the target."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", type=Path)
     target: Path = parser.parse_args().target
-    make(target / "format1" / "live", [])
-    make(target / "format1" / "sealed", ["zst", "gz", None])
+    for name in MADE:
+        make(target / "format1" / name, name)
 
 
 if __name__ == "__main__":

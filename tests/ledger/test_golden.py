@@ -6,13 +6,14 @@ import shutil
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
 
 from ledger import (
     AgentRegistered,
+    AliasAdded,
+    AliasRemoved,
     Event,
     MemoryAdded,
     MemoryDeleted,
@@ -20,15 +21,21 @@ from ledger import (
     MemoryRestored,
     MemoryUpdated,
     Position,
+    SessionEnded,
+    SessionEvent,
+    SessionRestored,
+    SessionStarted,
+    SessionWithdrawn,
     WorkspaceCreated,
     verify,
 )
 from ledger.record import EVENTS
-from tests.golden.make_golden import FULL, ONE, PLAIN, make
+from tests.golden.make_golden import BEGUN, FULL, MADE, NAMES, ONE, PLAIN, SUMMED_UP, make
 from tests.support.ledgers import ACTOR, WORKSPACE, append_each, open_ledger, tree
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LAST = {
+    "every_event": "eae9b546dad7fbf7282e85897a0a7256113bae64d8eafdb6906ea3ab44b45fe4",
     "live": "2899b6eba92e06e9a42626e17c734ce063df26d7a8135578d8b010b6fc34134a",
     "sealed": "e8361b5f650b0cb8b178c1e5e0784c48f36de40c502380c75594312f7de58e61",
 }
@@ -42,6 +49,20 @@ KINDS: list[type[Event]] = [
     MemoryDeleted,
     MemoryRestored,
 ]
+LATER_KINDS: list[type[Event]] = [
+    SessionStarted,
+    MemoryAdded,
+    MemoryAdded,
+    SessionEnded,
+    SessionRestored,
+    SessionWithdrawn,
+    SessionRestored,
+    AliasAdded,
+    AliasRemoved,
+    AliasAdded,
+    MemoryDeleted,
+    MemoryDeleted,
+]
 
 
 @pytest.fixture(name="root", params=sorted(LAST))
@@ -51,17 +72,27 @@ def _root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return root
 
 
+def kinds(root: Path) -> list[type[Event]]:
+    """Return the events of a golden ledger."""
+    return [*KINDS, *LATER_KINDS] if root.name == "every_event" else KINDS
+
+
+def test_the_golden_ledgers_hold_every_event() -> None:
+    assert {*KINDS, *LATER_KINDS} == set(EVENTS.values())
+    assert sorted(LAST) == sorted(MADE)
+
+
 def test_a_golden_ledger_reads_as_it_was_written(root: Path) -> None:
     ledger = open_ledger(root)
 
     records = list(ledger.read(Position.start))
 
-    assert [type(record.payload) for record in records] == KINDS
-    assert set(KINDS) == set(EVENTS.values())
+    assert [type(record.payload) for record in records] == kinds(root)
     assert records[-1].digest == LAST[root.name]
+    records = records[: len(KINDS)]
     assert [record.header.group for record in records] == [1, 1, 1, 4, 4, 6, 7, 8]
     assert [record.header.batch for record in records] == [1, 1, 3, 4, 4, 6, 7, 8]
-    assert [record.header.back for record in records].count(True) == 1
+    assert [record.header.back for record in records] == [False] * 6 + [True] + [False]
     assert [record.header.undo for record in records] == [0] * 7 + [7]
     full, plain = records[3], records[5]
     assert isinstance(full.payload, MemoryAdded)
@@ -71,20 +102,49 @@ def test_a_golden_ledger_reads_as_it_was_written(root: Path) -> None:
     assert (full.header.ws, full.header.sub, full.header.act) == (WORKSPACE, ONE, ACTOR)
 
 
+def test_sessions_and_aliases_of_a_golden_ledger_read_as_they_were_written(tmp_path: Path) -> None:
+    root = tmp_path / "every_event"
+    shutil.copytree(GOLDEN / "format1" / root.name, root)
+
+    records = list(open_ledger(root).read(Position.start))[len(KINDS) :]
+
+    said = [record.payload for record in records]
+    assert [one.session for one in said if isinstance(one, SessionEvent)] == [
+        BEGUN,
+        SUMMED_UP,
+        BEGUN,
+        BEGUN,
+    ]
+    assert [one.alias for one in said if isinstance(one, AliasAdded)] == [NAMES, NAMES]
+    asked = [getattr(one, "request", None) for one in said]
+    assert [number for number, digest in enumerate(asked) if digest == "e" * 64] == [
+        0,
+        5,
+        7,
+        8,
+        10,
+        11,
+    ]
+    assert [record.header.undo for record in records] == [0, 0, 0, 0, 12, 9, 14, 0, 0, 17, 0, 0]
+    assert [record.header.batch for record in records] == [
+        *(9, 10, 10, 12, 13, 14, 15, 16, 17, 18, 19, 19),
+    ]
+    assert {record.header.ses for record in records[:4]} == {records[0].header.sub}
+
+
 def test_a_golden_ledger_verifies_and_goes_on(root: Path) -> None:
     before = tree(root)
 
     report = verify(root)
 
-    assert (report.ok, report.events, report.notes) == (True, 8, [])
+    assert (report.ok, report.events, report.notes) == (True, len(kinds(root)), [])
     assert tree(root) == before
     end = append_each(open_ledger(root), "more", known=report.last)
     assert verify(root, end).ok
 
 
 def test_the_writer_of_today_writes_the_golden_bytes(root: Path, tmp_path: Path) -> None:
-    codecs: dict[str, list[Any]] = {"live": [], "sealed": ["zst", "gz", None]}
-    make(tmp_path / "today", codecs[root.name])
+    make(tmp_path / "today", root.name)
 
     today = {
         name: data for name, data in tree(tmp_path / "today").items() if name.endswith(".jsonl")
@@ -119,4 +179,4 @@ def test_the_chain_can_be_checked_with_the_standard_library_alone(root: Path) ->
         assert (record["h"]["prev"], record["h"]["seq"]) == (prev, seq + 1)
         prev, seq = record["d"], seq + 1
 
-    assert (prev, seq) == (LAST[root.name], 8)
+    assert (prev, seq) == (LAST[root.name], len(kinds(root)))

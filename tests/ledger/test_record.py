@@ -8,6 +8,10 @@ import pytest
 
 from ledger import (
     RECORD_BYTES_MAX,
+    AliasAdded,
+    AliasRemoved,
+    AliasState,
+    Event,
     Header,
     InvalidPayloadError,
     MemoryAdded,
@@ -15,6 +19,11 @@ from ledger import (
     Position,
     Record,
     RecordTooLargeError,
+    SessionEnded,
+    SessionRestored,
+    SessionStarted,
+    SessionState,
+    SessionWithdrawn,
     UnknownEventError,
     WorkspaceCreated,
 )
@@ -156,14 +165,61 @@ def test_a_record_over_the_limit_is_refused_with_both_sizes() -> None:
         open_record(b'{"h":{},"p":' + b"x" * RECORD_BYTES_MAX + b',"d":"' + b"0" * 64 + b'"}')
 
 
+NEW_IN_FORMAT_ONE: list[tuple[Event, bytes]] = [
+    (
+        SessionStarted(salt="0", session=SessionState(client="c", started_at="t", meta={"k": 1})),
+        b'{"salt":"0","session":{"client":"c","started_at":"t","meta":{"k":1}}}',
+    ),
+    (
+        SessionEnded(
+            salt="0",
+            session=SessionState(
+                client="c", started_at="t", project="p", ended_at="u", summary="s"
+            ),
+            request="r",
+        ),
+        (
+            b'{"salt":"0","session":{"client":"c","started_at":"t","project":"p","ended_at":"u",'
+            b'"summary":"s"},"request":"r"}'
+        ),
+    ),
+    (
+        SessionRestored(salt="0", session=SessionState(client="c", started_at="t")),
+        b'{"salt":"0","session":{"client":"c","started_at":"t"}}',
+    ),
+    (SessionWithdrawn(salt="0", request="r"), b'{"salt":"0","request":"r"}'),
+    (
+        AliasAdded(salt="0", alias=AliasState(name="n", entity="e")),
+        b'{"salt":"0","alias":{"name":"n","entity":"e"}}',
+    ),
+    (AliasRemoved(salt="0"), b'{"salt":"0"}'),
+]
+
+
+@pytest.mark.parametrize(("payload", "body"), NEW_IN_FORMAT_ONE, ids=lambda one: type(one).__name__)
+def test_the_payloads_of_sessions_and_aliases_do_not_change(payload: Event, body: bytes) -> None:
+    name, version = event_name(payload)
+
+    assert encode_payload(payload)[0] == body
+    assert decode_payload(header(type=name, v=version), body) == payload
+    with pytest.raises(BadRecordError):
+        decode_payload(header(type=name, v=version), body[:-1] + b',"zz":1}')
+
+
 def test_stored_names_are_fixed() -> None:
     assert sorted(EVENTS) == [
         ("agent_registered", 1),
+        ("alias_added", 1),
+        ("alias_removed", 1),
         ("memory_added", 1),
         ("memory_deleted", 1),
         ("memory_relinked", 1),
         ("memory_restored", 1),
         ("memory_updated", 1),
+        ("session_ended", 1),
+        ("session_restored", 1),
+        ("session_started", 1),
+        ("session_withdrawn", 1),
         ("workspace_created", 1),
     ]
     assert all(event_name_of == event_name_of.lower() for event_name_of, _ in EVENTS)

@@ -466,3 +466,18 @@ def test_a_foreign_segment_is_reported(root: Path, tmp_path: Path) -> None:
     assert kinds(root) == ["segment_header"]
     assert isinstance(ledger, Ledger)
     assert tmp_path.exists()
+
+
+def test_a_record_that_was_seen_and_cannot_be_read_any_more_is_named(root: Path) -> None:
+    ledger = open_ledger(root)
+    append_each(ledger, "one")
+    seen = append_each(ledger, "two", known=Position.start)
+    append_each(ledger, "three", known=seen)
+    path = live_path(ledger)
+    path.write_bytes(path.read_bytes().replace(b'"two"', b'"tw\xff"'))
+
+    found = [problem for problem in verify(root, seen).problems if problem.kind == "checkpoint"]
+
+    assert [(problem.seq, problem.detail) for problem in found] == [
+        (2, "record 2 was seen before and is not there")
+    ]
