@@ -12,14 +12,20 @@ gets at most one answer, and none after its cancellation was seen.
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from server import rpc
-from server.errors import CallCancelledError, UseCaseError
-from server.schema import convert, json_schema
+from server.errors import UseCaseError
+from server.method import LIST_TTL_MS, META, JsonObject, Method, Request, refusal
+from server.prompt import Prompt
+from server.prompt_methods import CompletionMethods, PromptMethods
+from server.resource import Resource, ResourceTemplate
+from server.resource_methods import ResourceMethods
 from server.tool import Call, Tool
+from server.tool_methods import ToolMethods
+from server.watcher import Watcher
 
 LEGACY_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Versions with a handshake, oldest first."""
@@ -32,16 +38,10 @@ UNSUPPORTED_VERSION: Final = -32022
 INSTRUCTIONS_CHARACTERS_MAX: Final = 2048
 """Some clients cut instructions and descriptions here."""
 
-LIST_TTL_MS: Final = 300_000
-"""How long a client may keep a list; the lists do not change while a server runs."""
-
-_META: Final = "io.modelcontextprotocol/"
-_META_VERSION: Final = _META + "protocolVersion"
-_META_CAPABILITIES: Final = _META + "clientCapabilities"
-_META_CLIENT: Final = _META + "clientInfo"
-_META_SERVER: Final = _META + "serverInfo"
-
-JsonObject = dict[str, Any]
+_META_VERSION: Final = META + "protocolVersion"
+_META_CAPABILITIES: Final = META + "clientCapabilities"
+_META_CLIENT: Final = META + "clientInfo"
+_META_SERVER: Final = META + "serverInfo"
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +53,10 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
         version: Its version.
         instructions: What it holds and when to use it; at most 2,048 characters.
         tools: The tools, in the order in which clients see them.
+        resources: The resources, likewise; without any and without templates there are no methods
+            for them.
+        templates: The templates of resources, likewise.
+        prompts: The prompts, likewise.
     """
 
     name: str
@@ -60,60 +64,20 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     instructions: str
     tools: tuple[Tool, ...]
+    resources: tuple[Resource, ...] = ()
+    templates: tuple[ResourceTemplate, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what clients would cut, or confuse."""
         assert len(self.instructions) <= INSTRUCTIONS_CHARACTERS_MAX
         assert len({tool.name for tool in self.tools}) == len(self.tools)
+        assert len({each.uri for each in self.resources}) == len(self.resources)
+        assert len({each.prefix for each in self.templates}) == len(self.templates)
+        assert len({each.name for each in self.prompts}) == len(self.prompts)
         for tool in self.tools:
             assert len(tool.description) <= INSTRUCTIONS_CHARACTERS_MAX, tool.name
             assert tool.args.__struct_config__.forbid_unknown_fields, tool.name
-
-
-class Request(msgspec.Struct, eq=False):
-    """One request from its arrival to its answer.
-
-    Attributes:
-        id: What to answer to.
-        method: The method it asks for.
-        params: Its parameters.
-        meta: `params._meta`; empty if there is none.
-        modern: Whether it belongs to the modern era.
-        call: What the handler of a slow method is given.
-        silenced: Whether its client took it back, so that it gets no answer.
-        progress: The last progress that was sent.
-    """
-
-    id: rpc.RequestId
-    method: "Method"
-    params: JsonObject
-    meta: JsonObject
-    modern: bool
-    call: Call
-    silenced: bool = False
-    progress: float = float("-inf")
-
-
-class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the table of methods.
-
-    Attributes:
-        run: Makes the result; raises rpc.RpcError to refuse.
-        legacy: Whether the method exists in the legacy era.
-        modern: Whether it exists in the modern era.
-        before_handshake: Whether a legacy client may use it before `initialize`.
-        slow: Whether it runs as a `Job`, beside the reading of further requests.
-        cached: Whether a modern client may keep the result for LIST_TTL_MS.
-        capability: The capability a server with this method announces, with its value.
-    """
-
-    run: Callable[[Request], JsonObject]
-    legacy: bool = True
-    modern: bool = True
-    before_handshake: bool = False
-    slow: bool = False
-    cached: bool = False
-    capability: tuple[str, JsonObject] | None = None
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -133,25 +97,32 @@ class Connection:
         info: The server to be.
         write: Sends whole lines to the client; it is never called twice at once.
         log: Takes what an operator should read of a failure, as one text.
+        watcher: Looks for changes of what clients subscribe to; without one they cannot subscribe.
+        log_debug: Takes a line about each request; None to have none.
     """
 
     def __init__(
-        self, info: ServerInfo, *, write: Callable[[bytes], None], log: Callable[[str], None]
+        self,
+        info: ServerInfo,
+        *,
+        write: Callable[[bytes], None],
+        log: Callable[[str], None],
+        watcher: Watcher | None = None,
+        log_debug: Callable[[str], None] | None = None,
     ) -> None:
         self._info = info
         self._write = write
         self._log = log
-        self._tools = {tool.name: tool for tool in info.tools}
+        self._log_debug = log_debug
         self._identity: JsonObject = {
             "name": info.name,
             "title": info.title,
             "version": info.version,
         }
-        self._methods = self._table()
+        self._methods = self._table(watcher)
         self._capabilities = dict(
             method.capability for method in self._methods.values() if method.capability
         )
-        self._tool_list: msgspec.Raw | None = None
         self._handshaken = False
         self._client_name = ""
         self._running: dict[rpc.RequestId, Request] = {}
@@ -160,16 +131,27 @@ class Connection:
         self._writing = threading.Lock()
         self._state = threading.Lock()
 
-    def _table(self) -> Mapping[str, Method]:
-        return {
+    def _table(self, watcher: Watcher | None) -> Mapping[str, Method]:
+        info = self._info
+        methods = {
             "initialize": Method(run=self._initialize, modern=False, before_handshake=True),
             "ping": Method(run=lambda _: {}, modern=False, before_handshake=True),
-            "server/discover": Method(run=self._discover, legacy=False, cached=True),
-            "tools/list": Method(
-                run=self._list_tools, cached=True, capability=("tools", {"listChanged": False})
-            ),
-            "tools/call": Method(run=self._call_tool, slow=True),
+            "server/discover": Method(run=self._discover, legacy=False, ttl_ms=LIST_TTL_MS),
         }
+        methods |= ToolMethods(info.tools, self._crashed).table()
+        if info.resources or info.templates:
+            methods |= ResourceMethods(
+                info.resources, info.templates, watcher=watcher, channel=self
+            ).table()
+        if info.prompts:
+            methods |= PromptMethods(info.prompts).table()
+        if info.prompts or info.templates:
+            methods |= CompletionMethods(info.prompts, info.resources, info.templates).table()
+        if self._log_debug is not None:
+            from server.request_log import logged  # noqa: PLC0415 - most servers log no requests
+
+            return logged(methods, {tool.name for tool in info.tools}, self._log_debug)
+        return methods
 
     # ------------------------------------------------------------------ messages
 
@@ -193,7 +175,9 @@ class Connection:
         if request is None:
             return None
         if not request.method.slow:
-            self._send(self._answer(request))
+            answer = self._answer(request)
+            assert answer is not None, "only a slow request may stay open"
+            self._send(answer)
             return None
         with self._state:
             self._running[request.id] = request
@@ -205,7 +189,7 @@ class Connection:
         self._refuse(None, rpc.RpcError(rpc.INVALID_REQUEST, text))
 
     def cancel_all(self) -> None:
-        """Take back every running call; what they still answer is sent."""
+        """Take back every running call and open request; what they still answer is sent."""
         with self._state:
             requests = list(self._running.values())
         for request in requests:
@@ -277,24 +261,31 @@ class Connection:
         request = Request(request_id, method, message.params, meta, modern, call)
         return request
 
-    def _answer(self, request: Request) -> bytes:
-        """Run a request's method and encode what comes of it. Never raises."""
+    def _answer(self, request: Request) -> bytes | None:
+        """Run a request's method and encode what comes of it; None if it stays open."""
         try:
             result = request.method.run(request)
-            if request.modern:
-                result["resultType"] = "complete"
-                result["_meta"] = {_META_SERVER: self._identity}
-                if request.method.cached:
-                    result["ttlMs"] = LIST_TTL_MS
-                    result["cacheScope"] = "private"
-            return rpc.result_line(request.id, result)
+            return None if result is None else self._result_line(request, result)
         except rpc.RpcError as error:
             return rpc.error_line(request.id, error)
+        except UseCaseError as error:
+            return rpc.error_line(request.id, refusal(error))
         except BaseException as error:  # noqa: BLE001 - every request is answered
             text = self._crashed(error)
             return rpc.error_line(request.id, rpc.RpcError(rpc.INTERNAL_ERROR, text))
 
+    def _result_line(self, request: Request, result: JsonObject) -> bytes:
+        if request.modern:
+            result["resultType"] = "complete"
+            result["_meta"] = {_META_SERVER: self._identity, **result.get("_meta", {})}
+            if request.method.ttl_ms is not None:
+                result["ttlMs"] = request.method.ttl_ms
+                result["cacheScope"] = "private"
+        return rpc.result_line(request.id, result)
+
     def _refuse(self, request_id: rpc.RequestId | None, error: rpc.RpcError) -> None:
+        if self._log_debug is not None:
+            self._log_debug(f"mnemolog: a message was refused: error {error.code}")
         self._send(rpc.error_line(request_id, error))
 
     def _send(self, line: bytes) -> None:
@@ -303,13 +294,49 @@ class Connection:
 
     # ------------------------------------------------------------------ slow requests
 
+    def announce(self, method: str, params: JsonObject) -> None:
+        """Send a notification that belongs to no request."""
+        self._send(rpc.notification_line(method, params))
+
+    def notify(self, request: Request, method: str, params: JsonObject) -> None:
+        """Send a notification that belongs to a request; dropped once that was answered."""
+        line = rpc.notification_line(method, params)
+        with self._writing:
+            if self._runs(request):
+                self._write(line)
+
+    def finish(self, request: Request, result: JsonObject) -> None:
+        """Answer a request that was left open, or only forget it if its client took it back."""
+        self._finish(request, self._result_line(request, result))
+
     def _run(self, request: Request) -> None:
         line = b"" if request.silenced else self._answer(request)
+        if line is not None:
+            self._finish(request, line)
+
+    def _finish(self, request: Request, line: bytes) -> None:
+        """Send a request's answer unless it had one, or its client took it back."""
+        with self._state:
+            if request.silenced:
+                # Not to wait for the output: whoever takes a request back reads the input.
+                self._forget(request)
+                return
         with self._writing:
             with self._state:
-                del self._running[request.id]
-            if not request.silenced:
+                runs = self._forget(request)
+            if runs and not request.silenced:
                 self._write(line)
+
+    def _forget(self, request: Request) -> bool:
+        """Say whether a request was unanswered, which it is no more; the caller has the state."""
+        if self._running.get(request.id) is not request:
+            return False
+        del self._running[request.id]
+        return True
+
+    def _runs(self, request: Request) -> bool:
+        with self._state:
+            return self._running.get(request.id) is request and not request.silenced
 
     def _report(self, request: Request, done: float, total: float | None, text: str) -> None:
         params: JsonObject = {"progressToken": request.meta["progressToken"], "progress": done}
@@ -319,10 +346,8 @@ class Connection:
             params["message"] = text
         line = rpc.notification_line("notifications/progress", params)
         with self._writing:
-            with self._state:
-                runs = self._running.get(request.id) is request and not request.silenced
             # Asked this way round, a progress that is not a number is not sent either.
-            if runs and done > request.progress:
+            if self._runs(request) and done > request.progress:
                 request.progress = done
                 self._write(line)
 
@@ -361,37 +386,6 @@ class Connection:
             "instructions": self._info.instructions,
         }
 
-    def _list_tools(self, request: Request) -> JsonObject:
-        if request.params.get("cursor") is not None:
-            raise rpc.RpcError(rpc.INVALID_PARAMS, "Unknown cursor: the list has one page.")
-        if self._tool_list is None:
-            listed = [_tool_entry(tool) for tool in self._info.tools]
-            self._tool_list = msgspec.Raw(msgspec.json.encode(listed))
-        return {"tools": self._tool_list}
-
-    def _call_tool(self, request: Request) -> JsonObject:
-        name = request.params.get("name")
-        arguments = request.params.get("arguments")
-        if not isinstance(name, str):
-            raise rpc.RpcError(rpc.INVALID_PARAMS, "`name` must be a string.")
-        if arguments is None:
-            arguments = {}
-        elif not isinstance(arguments, dict):
-            raise rpc.RpcError(rpc.INVALID_PARAMS, "`arguments` must be an object.")
-        tool = self._tools.get(name)
-        if tool is None:
-            raise rpc.RpcError(rpc.INVALID_PARAMS, f"Unknown tool: {rpc.echo(name)}.")
-        try:
-            result = tool.run(convert(arguments, tool.args), request.call)
-            return _tool_result(msgspec.json.encode(result), is_error=False)
-        except UseCaseError as error:
-            return _tool_error(error.code, error.message, error.details)
-        except BaseException as error:  # noqa: BLE001 - the model has to learn that it failed
-            if request.call.cancelled:
-                # What was interrupted says so in many ways; none of them is news.
-                return _tool_error(CallCancelledError.code, "The call was cancelled.", {})
-            return _tool_error("internal_error", self._crashed(error), {})
-
 
 # ---------------------------------------------------------------------------- pieces
 
@@ -425,35 +419,3 @@ def _client_name(client: object) -> str:
         if isinstance(name, str) and isinstance(client.get("version"), str):
             return name
     raise rpc.RpcError(rpc.INVALID_PARAMS, "`clientInfo` must have a `name` and a `version`.")
-
-
-def _tool_entry(tool: Tool) -> JsonObject:
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "inputSchema": json_schema(tool.args),
-        "outputSchema": json_schema(tool.result),
-        "annotations": {
-            "readOnlyHint": tool.read_only,
-            "destructiveHint": tool.destructive,
-            "idempotentHint": tool.idempotent,
-            "openWorldHint": False,
-        },
-    }
-
-
-def _tool_result(body: bytes, *, is_error: bool) -> JsonObject:
-    """The same JSON twice: some clients show the model one of the two, some the other."""
-    return {
-        "content": [{"type": "text", "text": body.decode()}],
-        "structuredContent": msgspec.Raw(body),
-        "isError": is_error,
-    }
-
-
-def _tool_error(code: str, message: str, details: JsonObject) -> JsonObject:
-    error: JsonObject = {"code": code, "message": message}
-    if details:
-        error["details"] = details
-    return _tool_result(msgspec.json.encode({"error": error}), is_error=True)

@@ -131,6 +131,10 @@ def log(text: str, fd: int = 2) -> None:
             return
 
 
+def silence(text: str) -> None:
+    """Take a text of a level that is not logged."""
+
+
 def serve(peer: Peer, pipes: Pipes, *, on_close: Callable[[], None]) -> NoReturn:
     """Serve until the input ends, the output breaks, or SIGTERM or SIGINT comes; then exit.
 

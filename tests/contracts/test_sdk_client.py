@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
+import mcp_types as types
 import pytest
 from mcp.client.client import Client
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
-from tests.support import sample_tools
+from tests.support import sample_resources, sample_tools
 from tests.support.peer import HANG_SECONDS, OURS, ROOT
 
 Mode = Literal["legacy", "auto", "2026-07-28"]
@@ -23,12 +26,16 @@ MODES: tuple[Mode, ...] = ("legacy", "auto", "2026-07-28")
 each_mode = pytest.mark.parametrize("mode", MODES)
 
 
-def in_session(mode: Mode, work: Callable[[Client], Awaitable[None]]) -> None:
+def in_session(
+    mode: Mode,
+    work: Callable[[Client], Awaitable[None]],
+    on_message: MessageHandlerFnT | None = None,
+) -> None:
     async def run() -> None:
         command, *arguments = OURS
         server = StdioServerParameters(command=command, args=arguments, cwd=ROOT)
         with anyio.fail_after(HANG_SECONDS):
-            async with Client(server, mode=mode) as client:
+            async with Client(server, mode=mode, message_handler=on_message) as client:
                 await work(client)
 
     anyio.run(run)
@@ -38,7 +45,10 @@ def in_session(mode: Mode, work: Callable[[Client], Awaitable[None]]) -> None:
 def test_tools_are_listed_in_our_order_with_all_hints(mode: Mode) -> None:
     async def work(client: Client) -> None:
         tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == [tool.name for tool in sample_tools.TOOLS]
+        assert [tool.name for tool in tools] == [
+            *(tool.name for tool in sample_tools.TOOLS),
+            "turn",
+        ]
         for tool in tools:
             assert tool.annotations is not None
             assert None not in tool.annotations.model_dump(exclude={"title"}).values()
@@ -126,6 +136,89 @@ def test_instructions_and_identity_arrive(mode: Mode) -> None:
     in_session(mode, work)
 
 
+@each_mode
+def test_resources_are_listed_and_read(mode: Mode) -> None:
+    async def work(client: Client) -> None:
+        listed = (await client.list_resources()).resources
+        assert [resource.uri for resource in listed] == [
+            resource.uri for resource in sample_resources.RESOURCES
+        ]
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "sample://page/{name}"
+        (content,) = (await client.read_resource("sample://page/second")).contents
+        assert isinstance(content, types.TextResourceContents)
+        assert (content.mime_type, content.text) == ("text/html", "<second>")
+
+    in_session(mode, work)
+
+
+@each_mode
+def test_a_missing_resource_is_a_protocol_error_that_names_it(mode: Mode) -> None:
+    async def work(client: Client) -> None:
+        with pytest.raises(MCPError) as refused:
+            await client.read_resource("sample://nope")
+        assert refused.value.error.code == -32602
+        assert refused.value.error.data == {"uri": "sample://nope"}
+
+    in_session(mode, work)
+
+
+@each_mode
+def test_prompts_are_listed_written_and_completed(mode: Mode) -> None:
+    async def work(client: Client) -> None:
+        greet, rest = (await client.list_prompts()).prompts
+        assert greet.arguments is not None
+        assert [argument.required for argument in greet.arguments] == [True, False]
+        assert rest.arguments == []
+        written = await client.get_prompt("greet", {"whom": "Ada"})
+        (message,) = written.messages
+        assert isinstance(message.content, types.TextContent)
+        assert message.content.text == "Greet Ada in any language."
+        ref = types.PromptReference(name="greet")
+        found = await client.complete(ref, {"name": "language", "value": "f"}, {"whom": "Ada"})
+        assert (found.completion.values, found.completion.total, found.completion.has_more) == (
+            ["fa", "fb", "fc"],
+            5_000,
+            True,
+        )
+        page = types.ResourceTemplateReference(uri="sample://page/{name}")
+        found = await client.complete(page, {"name": "name", "value": "S"})
+        assert found.completion.values == ["second"]
+
+    in_session(mode, work)
+
+
+@pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
+def test_a_legacy_subscriber_is_told() -> None:
+    told = anyio.Event()
+
+    async def on_message(message: object) -> None:
+        assert isinstance(message, types.ResourceUpdatedNotification)
+        assert message.params.uri == "sample://board"
+        told.set()
+
+    async def work(client: Client) -> None:
+        await client.subscribe_resource("sample://board")
+        await client.call_tool("turn", {})
+        await told.wait()
+        await client.unsubscribe_resource("sample://board")
+
+    in_session("legacy", work, on_message)
+
+
+@pytest.mark.parametrize("mode", ["auto", "2026-07-28"])
+def test_a_modern_listener_is_told_and_may_listen_again(mode: Mode) -> None:
+    async def work(client: Client) -> None:
+        for _ in range(2):
+            wanted = ["sample://board", "sample://nope"]
+            async with client.listen(resource_subscriptions=wanted) as news:
+                assert news.honored.resource_subscriptions == ["sample://board"]
+                await client.call_tool("turn", {})
+                assert await anext(news) == ResourceUpdated(uri="sample://board")
+
+    in_session(mode, work)
+
+
 def test_the_client_of_the_1x_sdk_works() -> None:
     python = os.environ.get("MNEMOLOG_TEST_SDK1_PYTHON")
     if not python:
@@ -142,10 +235,20 @@ def test_the_client_of_the_1x_sdk_works() -> None:
     saw = json.loads(done.stdout)
     assert saw["noted"]["actor"] == "mcp"
     assert saw["noted"]["note"]["text"] == "from 1.x"
-    assert {key: saw[key] for key in ("version", "instructions", "tools", "refused", "steps")} == {
+    first = ("version", "instructions", "tools", "refused", "steps")
+    assert {key: saw[key] for key in first} == {
         "version": "2025-11-25",
         "instructions": sample_tools.INSTRUCTIONS,
-        "tools": [tool.name for tool in sample_tools.TOOLS],
+        "tools": [*(tool.name for tool in sample_tools.TOOLS), "turn"],
         "refused": True,
         "steps": [[1, None, "at 1.0"], [2, None, "at 2.0"]],
+    }
+    assert {key: saw[key] for key in saw.keys() - {*first, "noted"}} == {
+        "resources": [resource.uri for resource in sample_resources.RESOURCES],
+        "templates": ["sample://page/{name}"],
+        "read": "<second>",
+        "prompts": ["greet", "rest"],
+        "written": "Greet Ada in any language.",
+        "completed": ["fa", "fb", "fc"],
+        "updated": ["sample://board"],
     }

@@ -1,8 +1,9 @@
-"""Our stdio core and the official SDK serve the same tools: valid requests get equal answers.
+"""Our stdio core and the official SDK serve the same samples: valid requests get equal answers.
 
 Set aside are what tells two processes apart (ids of crashes), the envelope `_meta`, and the prose
 of errors; an error's code, and all data of a result, must be the same. Where the SDK is known to be
-wrong, the request stands in `FAULTS` with the reason and our answer.
+wrong, the request stands in `FAULTS` with the reason and our answer. `listChanged` is set aside
+too: the SDK promises it to every modern client as soon as one can listen, we promise what we send.
 """
 
 import json
@@ -66,6 +67,8 @@ def normal(answer: Json) -> Json:
         answer["error"] = answer["error"]["code"]
         return answer
     result = {key: value for key, value in answer["result"].items() if key != "_meta"}
+    for capability in result.get("capabilities", {}).values():
+        capability.pop("listChanged", None)
     if result.get("isError"):
         error = {**result["structuredContent"]["error"], "message": ""}
         result = {**result, "content": "the same as JSON", "structuredContent": error}
@@ -124,6 +127,90 @@ OTHERS: list[tuple[str, Json]] = [
     ("ping", {}),
     ("server/discover", {}),
     ("nope", {}),
+    ("resources/list", {}),
+    ("resources/list", {"cursor": "unknown"}),
+    ("resources/templates/list", {}),
+    ("resources/templates/list", {"cursor": "unknown"}),
+    ("resources/read", {"uri": "sample://board"}),
+    ("resources/read", {"uri": "sample://still"}),
+    ("resources/read", {"uri": "sample://busy"}),
+    ("resources/read", {"uri": "sample://nope"}),
+    ("resources/read", {"uri": "sample://page/second"}),
+    ("resources/read", {"uri": "sample://page/%73econd"}),
+    ("resources/read", {"uri": "sample://page/fourth"}),
+    ("resources/read", {"uri": "sample://page/%ff"}),
+    ("resources/read", {"uri": "sample://page/"}),
+    ("resources/read", {"uri": ""}),
+    ("resources/read", {"uri": 5}),
+    ("resources/read", {}),
+    ("resources/subscribe", {"uri": "sample://nope"}),
+    ("resources/subscribe", {"uri": "sample://busy"}),
+    ("resources/subscribe", {"uri": "sample://still"}),
+    ("resources/subscribe", {"uri": "sample://still"}),
+    ("resources/subscribe", {}),
+    ("resources/unsubscribe", {"uri": "sample://still"}),
+    ("resources/unsubscribe", {"uri": "sample://still"}),
+    ("resources/unsubscribe", {"uri": "sample://nope"}),
+    ("resources/unsubscribe", {"uri": None}),
+    ("subscriptions/listen", {}),
+    ("subscriptions/listen", {"notifications": None}),
+    ("subscriptions/listen", {"notifications": []}),
+    ("subscriptions/listen", {"notifications": {"toolsListChanged": 5}}),
+    ("subscriptions/listen", {"notifications": {"resourceSubscriptions": "sample://board"}}),
+    ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [5]}}),
+    ("prompts/list", {}),
+    ("prompts/list", {"cursor": "unknown"}),
+    ("prompts/get", {"name": "rest"}),
+    ("prompts/get", {"name": "rest", "arguments": None}),
+    ("prompts/get", {"name": "rest", "arguments": {"whom": "x"}}),
+    ("prompts/get", {"name": "greet", "arguments": {"whom": "Ada"}}),
+    ("prompts/get", {"name": "greet", "arguments": {"whom": "Ада \n", "language": "ru"}}),
+    ("prompts/get", {"name": "greet", "arguments": {"language": "ru"}}),
+    ("prompts/get", {"name": "greet", "arguments": {"whom": 5}}),
+    ("prompts/get", {"name": "greet", "arguments": []}),
+    ("prompts/get", {"name": "greet"}),
+    ("prompts/get", {"name": "nope"}),
+    ("prompts/get", {"name": None}),
+    ("prompts/get", {}),
+    *[
+        ("completion/complete", {"ref": ref, "argument": argument})
+        for ref in (
+            {"type": "ref/prompt", "name": "greet"},
+            {"type": "ref/prompt", "name": "nope"},
+            {"type": "ref/prompt"},
+            {"type": "ref/resource", "uri": "sample://page/{name}"},
+            {"type": "ref/resource", "uri": "sample://board"},
+            {"type": "ref/resource", "uri": "sample://page/first"},
+            {"type": "ref/nope", "name": "greet"},
+            None,
+        )
+        for argument in (
+            {"name": "whom", "value": "a"},
+            {"name": "language", "value": "é"},
+            {"name": "language", "value": ""},
+            {"name": "name", "value": ""},
+            {"name": "name", "value": "SEC"},
+            {"name": "name", "value": None},
+            {"value": "a"},
+            None,
+        )
+    ],
+    (
+        "completion/complete",
+        {
+            "ref": {"type": "ref/prompt", "name": "greet", "title": "Greet"},
+            "argument": {"name": "language", "value": "f"},
+            "context": {"arguments": {"whom": "Ada"}},
+        },
+    ),
+    (
+        "completion/complete",
+        {
+            "ref": {"type": "ref/prompt", "name": "greet"},
+            "argument": {"name": "language", "value": "f"},
+            "context": 5,
+        },
+    ),
     ("notifications/initialized", {}),
     ("tools/list", {"_meta": {"progressToken": 1.5}}),
     (
@@ -190,9 +277,97 @@ def test_envelopes_are_judged_as_the_sdk_judges_them(
 
 
 def test_modern_results_are_stamped_alike(ours: Peer, sdk_modern: Peer) -> None:
-    message = modern(next(_ids), "server/discover")
+    message = modern(next(_ids), "resources/read", uri="sample://still")
 
     assert ours.ask(message)["result"] == sdk_modern.ask(message)["result"]
+
+
+def test_no_news_of_lists_is_promised_since_they_do_not_change(ours: Peer) -> None:
+    result = ours.ask(modern(next(_ids), "server/discover"))["result"]
+
+    assert result["capabilities"] == {
+        "tools": {"listChanged": False},
+        "resources": {"subscribe": True, "listChanged": False},
+        "prompts": {"listChanged": False},
+        "completions": {},
+    }
+
+
+# ---------------------------------------------------------------------------- subscriptions
+
+
+def received(peer: Peer, count: int) -> list[Json]:
+    """Read so many messages: what answers and what notifies come in an order of their own."""
+    messages = [peer.receive() for _ in range(count)]
+    return sorted(messages, key=lambda message: str(message.get("id", "")))
+
+
+def test_a_legacy_subscription_is_told_until_it_ends() -> None:
+    said = []
+    for command in (OURS, SDK):
+        with started(command=command) as peer:
+            peer.handshake()
+            messages = asked(peer, request(1, "resources/subscribe", uri="sample://board"))
+            messages += received(peer.send(call(2, "turn")), 2)
+            messages += asked(peer, request(3, "resources/unsubscribe", uri="sample://board"))
+            messages += asked(peer, call(4, "turn"))
+            peer.close_input()
+            said.append((messages, peer.rest(), peer.exit_status()))
+
+    assert said[0] == said[1]
+    messages, rest, _ = said[0]
+    assert messages[1] == notification("notifications/resources/updated", uri="sample://board")
+    assert rest == []
+
+
+LISTENS: list[Json] = [
+    {},
+    {"resourceSubscriptions": []},
+    {"resourceSubscriptions": None, "toolsListChanged": None},
+    {"resourceSubscriptions": ["sample://board"]},
+    {"resourceSubscriptions": ["sample://still", "sample://board"], "toolsListChanged": True},
+    {"resourceSubscriptions": ["sample://nope", "sample://page/first"]},
+    {"promptsListChanged": True, "resourcesListChanged": False, "unknown": [1]},
+]
+
+
+@pytest.mark.parametrize("wanted", LISTENS, ids=repr)
+@pytest.mark.parametrize("request_id", [7, "seven"])
+def test_a_request_to_listen_is_acknowledged_and_told_until_it_is_taken_back(
+    wanted: Json, request_id: object
+) -> None:
+    told = "sample://board" in (wanted.get("resourceSubscriptions") or ())
+    said = []
+    for command in (OURS, SDK):
+        with started(command=command) as peer:
+            peer.send(modern(request_id, "subscriptions/listen", notifications=wanted))
+            messages = [peer.receive()]
+            turn = modern("turn", "tools/call", name="turn", arguments={})
+            messages += received(peer.send(turn), 1 + told)
+            peer.send(cancelled(request_id))
+            messages += received(peer.send({**turn, "id": "again"}), 1)
+            said.append(messages)
+
+    assert said[0] == said[1]
+    acknowledged = said[0][0]
+    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+    assert acknowledged["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": request_id}
+    assert [message["method"] for message in said[0] if "method" in message] == [
+        "notifications/subscriptions/acknowledged",
+        *(["notifications/resources/updated"] if told else []),
+    ]
+
+
+def test_too_many_subscriptions_are_refused_alike() -> None:
+    codes = []
+    for command in (OURS, SDK):
+        with started(command=command) as peer:
+            for index in range(100):
+                peer.ask(modern(index, "subscriptions/listen", notifications={}))
+            refused = peer.ask(modern(100, "subscriptions/listen", notifications={}))
+            codes.append(refused["error"]["code"])
+
+    assert codes == [-32603, -32603]
 
 
 def test_versions_are_negotiated_as_the_sdk_does() -> None:

@@ -360,6 +360,27 @@ def test_a_signal_ends_an_idle_server_cleanly(tmp_path: Path, number: signal.Sig
     assert (tmp_path / "closed").read_text() == "closed"
 
 
+@pytest.mark.parametrize("end", ["the end of input", "a signal"])
+def test_open_requests_to_listen_are_answered_at_the_end_and_hold_nothing_up(end: str) -> None:
+    wanted = {"resourceSubscriptions": ["sample://board"]}
+    with started(f"bound={10 * HANG_SECONDS}") as peer:
+        for name in ("a", "b"):
+            peer.ask(modern(name, "subscriptions/listen", notifications=wanted))
+        if end == "a signal":
+            peer.process.send_signal(signal.SIGTERM)
+        else:
+            peer.close_input()
+        answers = peer.rest()
+        status = peer.exit_status()
+
+    key = "io.modelcontextprotocol/subscriptionId"
+    assert [(answer["id"], answer["result"]["_meta"][key]) for answer in answers] == [
+        ("a", "a"),
+        ("b", "b"),
+    ]
+    assert status == 0
+
+
 def test_a_call_running_at_a_signal_is_answered(gate: Path, tmp_path: Path) -> None:
     with started(f"closed={tmp_path / 'closed'}") as peer:
         peer.handshake().send(call(1, "hold", gate=str(gate)))

@@ -1,4 +1,4 @@
-"""The sample tools on our own transport: `python -m tests.support.stdio_server [option...]`.
+"""The samples on our own transport: `python -m tests.support.stdio_server [option...]`.
 
 `closed=FILE` is written at the end, `bound=SECONDS` shortens the bounds on shutting down,
 `close=fail` and `close=hang` are ways for closing to go wrong.
@@ -15,22 +15,30 @@ from server import stdio
 def main() -> NoReturn:
     pipes = stdio.claim()
     from server.protocol import Connection, ServerInfo  # noqa: PLC0415
-    from tests.support import sample_tools  # noqa: PLC0415
+    from server.watcher import Watcher  # noqa: PLC0415
+    from tests.support import sample_resources, sample_tools  # noqa: PLC0415
 
     info = ServerInfo(
         name=sample_tools.NAME,
         title=sample_tools.TITLE,
         version=sample_tools.VERSION,
         instructions=sample_tools.INSTRUCTIONS,
-        tools=sample_tools.TOOLS,
+        tools=(*sample_tools.TOOLS, sample_resources.TURN),
+        resources=sample_resources.RESOURCES,
+        templates=sample_resources.TEMPLATES,
+        prompts=sample_resources.PROMPTS,
     )
-    connection = Connection(info, write=pipes.write, log=stdio.log)
+    board = sample_resources.BOARD
+    watcher = Watcher(board.position, log=stdio.log)
+    board.on_turn = watcher.note_write
+    connection = Connection(info, write=pipes.write, log=stdio.log, watcher=watcher)
 
     options = dict(argument.split("=", 1) for argument in sys.argv[1:])
     if "bound" in options:
         stdio.DRAIN_SECONDS = stdio.CLOSE_SECONDS = float(options["bound"])  # type: ignore[misc]
 
     def close() -> None:
+        watcher.close(1.0)
         if "closed" in options:
             Path(options["closed"]).write_text("closed")
         if options.get("close") == "fail":
