@@ -25,6 +25,8 @@ MMAP_BYTES_MAX = 1 << 30
 WAL_BYTES_KEPT = 4 << 20
 STATEMENTS_CACHED = 128
 
+_FROZEN = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+
 DAMAGE_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 """What SQLite raises on a damaged file; FTS5 reports its own damage through the first."""
 
@@ -41,24 +43,41 @@ StatementError = apsw.SQLError
 Interrupted = apsw.InterruptError
 """Raised by a statement that `Connection.interrupt` stopped."""
 
+CannotWrite = apsw.ReadOnlyError
+"""What SQLite raises when a database may only be read."""
+
+DatabaseError = apsw.Error
+"""Whatever SQLite raises, a lock that was not had in time included."""
+
 
 class Connection:
     """One SQLite connection: execute, fetch, transaction."""
 
-    def __init__(self, path: Path, *, building: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        building: bool = False,
+        frozen: bool = False,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
+    ) -> None:
         """Open an existing database.
 
         Args:
             path: the database file; it must exist.
             building: journal and syncs off, for a file that nobody else can see yet.
+            frozen: read a file that nobody changes, without locks and without a file beside it.
+                Its path must be absolute.
+            busy_timeout_ms: how long a statement waits for another connection's lock.
 
         """
+        # As a URI, in which `#`, `?` and `%` of the path are escaped.
         self._raw = apsw.Connection(
-            str(path),
-            flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW,
+            f"{path.as_uri()}?immutable=1" if frozen else str(path),
+            flags=(_FROZEN if frozen else apsw.SQLITE_OPEN_READWRITE) | apsw.SQLITE_OPEN_NOFOLLOW,
             statementcachesize=STATEMENTS_CACHED,
         )
-        self._raw.set_busy_timeout(BUSY_TIMEOUT_MS)
+        self._raw.set_busy_timeout(busy_timeout_ms)
         # Erased rows must not linger in free pages, so this is on before the first page is written.
         self.execute("PRAGMA secure_delete=ON")
         self.execute("PRAGMA temp_store=MEMORY")
@@ -68,15 +87,16 @@ class Connection:
             self.execute("PRAGMA synchronous=OFF")
             self.execute("PRAGMA locking_mode=EXCLUSIVE")
             self.execute(f"PRAGMA cache_size=-{CACHE_KIB_BUILDING}")
-        else:
+            return
+        self.execute(f"PRAGMA cache_size=-{CACHE_KIB_SERVING}")
+        self.execute(f"PRAGMA mmap_size={MMAP_BYTES_MAX}")
+        if not frozen:
             self.execute("PRAGMA journal_mode=WAL")
             # A commit does not sync: the ledger is the durable copy. Checkpoints do sync, and they
             # run in the background, not inside somebody's commit.
             self.execute("PRAGMA synchronous=NORMAL")
             self.execute("PRAGMA wal_autocheckpoint=0")
             self.execute(f"PRAGMA journal_size_limit={WAL_BYTES_KEPT}")
-            self.execute(f"PRAGMA cache_size=-{CACHE_KIB_SERVING}")
-            self.execute(f"PRAGMA mmap_size={MMAP_BYTES_MAX}")
 
     def execute(self, sql: str, params: Sequence[Any] = ()) -> apsw.Cursor:
         """Run one statement; iterate the result for its rows."""
@@ -142,6 +162,22 @@ class Connection:
         with suppress(apsw.BusyError):  # another connection is at it
             self._raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
+    def empty_wal(self) -> None:
+        """Copy the write-ahead log as `checkpoint_wal` does and cut it, if no reader looks at it.
+
+        Waits for nobody: a reader that has a transaction open keeps the log as it is.
+        """
+        self._raw.set_busy_timeout(0)
+        try:
+            with suppress(apsw.BusyError):
+                self._raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            self._raw.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+    def leave_wal(self) -> None:
+        """Let `close` leave the write-ahead log, even if nobody else has the database open."""
+        self._raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
     def close(self) -> None:
         """Close; a second call does nothing."""
         self._raw.close()
@@ -150,9 +186,10 @@ class Connection:
 class ConnectionPool:
     """Read connections, last returned first used, so that one busy caller keeps one warm cache."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, frozen: bool = False) -> None:
         """Remember the database; connections are opened when first needed."""
         self._path = path
+        self._frozen = frozen
         self._free: list[Connection] = []
         self._mutex = threading.Lock()
         self._closed = False
@@ -163,7 +200,7 @@ class ConnectionPool:
         with self._mutex:
             connection = self._free.pop() if self._free else None
         if connection is None:
-            connection = Connection(self._path)
+            connection = Connection(self._path, frozen=self._frozen)
         try:
             yield connection
         finally:

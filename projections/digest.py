@@ -23,6 +23,9 @@ _PROJECTIONS = {
     "idempotency": "SELECT * FROM idempotency ORDER BY digest",
     "memories": "SELECT * FROM memories ORDER BY rid",
     "versions": "SELECT * FROM memory_versions ORDER BY rid, from_seq",
+    "sessions": "SELECT * FROM sessions ORDER BY rid",
+    "aliases": "SELECT * FROM aliases ORDER BY rid",
+    "subjects": "SELECT * FROM subject_versions ORDER BY rid, from_seq",
     "tombstones": "SELECT * FROM tombstones ORDER BY rid",
     "text": "SELECT term, doc, col, offset FROM postings",
 }

@@ -3,8 +3,10 @@
 ProjectionError
 ├── ProjectionMissingError    no generation is in use yet: it must be rebuilt from the ledger
 ├── ProjectionDamagedError    SQLite or FTS5 found damage: it must be rebuilt from the ledger
+├── ProjectionUnusableError   of a read-only store, and not what the ledger says: replay it aside
 ├── ProjectionOutdatedError   written by an older program: it must be rebuilt from the ledger
-└── ProgramOutdatedError      written by a newer program: this one must be restarted or upgraded
+├── ProgramOutdatedError      written by a newer program: this one must be restarted or upgraded
+└── ActivityUnavailableError  the activity file cannot be used; memories are not concerned
 """
 
 from __future__ import annotations
@@ -23,6 +25,15 @@ class ProjectionDamagedError(ProjectionError):
 
     def __init__(self, generation: str, detail: str) -> None:
         super().__init__(f"projection {generation} is damaged: {detail}")
+        self.generation = generation
+        self.detail = detail
+
+
+class ProjectionUnusableError(ProjectionError):
+    """A generation that cannot be brought up to the ledger, since nothing may be written to it."""
+
+    def __init__(self, generation: str, detail: str) -> None:
+        super().__init__(f"projection {generation} cannot be read as it stands: {detail}")
         self.generation = generation
         self.detail = detail
 
@@ -46,3 +57,11 @@ class ProgramOutdatedError(ProjectionError):
         )
         self.generation = generation
         self.projector = projector
+
+
+class ActivityUnavailableError(ProjectionError):
+    """The activity file cannot be used as it is; `detail` says why."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"the activity log cannot be used: {detail}")
+        self.detail = detail

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from ledger import MemoryState
+from ledger import AliasState, MemoryState, SessionState
+from projections.aliases import names_of
 from projections.connection import Connection
-from projections.projector import STATE_FIELDS, decode_state, state_from_columns
+from projections.filters import Filters
+from projections.listing import count_memories, select_ids
+from projections.projector import (
+    STATE_FIELDS,
+    decode_alias,
+    decode_session,
+    decode_state,
+    state_from_columns,
+)
+from projections.sessions import count_memories_of
 
 
 class Current(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,15 +38,32 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
     last_seq: int
 
 
-class Touched(msgspec.Struct, frozen=True, kw_only=True):
-    """What one operation did to one memory."""
+class StandingSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session; `state` is None when its beginning was undone."""
 
-    memory_id: str
+    id: str
+    rid: int
+    last_seq: int
+    state: SessionState | None
+
+
+class StandingAlias(msgspec.Struct, frozen=True, kw_only=True):
+    """An alias; `state` is None when it was removed."""
+
+    id: str
+    rid: int
+    last_seq: int
+    state: AliasState | None
+
+
+class Touched(msgspec.Struct, frozen=True, kw_only=True):
+    """What one operation did to one subject."""
+
     type: str
     """Of the operation's first event about it."""
-    before: MemoryState | None
-    """Its state before the operation; None when it did not exist or was deleted."""
-    now: Current | Tombstone
+    before: MemoryState | SessionState | AliasState | None
+    """Its state before the operation; None when it did not exist or was gone."""
+    now: Current | Tombstone | StandingSession | StandingAlias
     later: tuple[int, ...]
     """Positions of later operations on it, oldest first; an operation that was undone and the one
     that undid it leave no trace and are not among them."""
@@ -72,6 +99,61 @@ class Facts:
         )
         return None if row is None else Tombstone(id=memory_id, rid=row[0], last_seq=row[1])
 
+    def memories(self, filters: Filters, limit: int) -> list[Current]:
+        """Return the first memories of the workspace that satisfy filters, oldest first."""
+        here = msgspec.structs.replace(filters, workspace=self._workspace)
+        found = [self.memory(each) for each in select_ids(self._connection, here, limit)]
+        return [memory for memory in found if isinstance(memory, Current)]
+
+    def count(self, filters: Filters) -> int:
+        """Count the memories of the workspace that satisfy filters."""
+        here = msgspec.structs.replace(filters, workspace=self._workspace)
+        return count_memories(self._connection, here)
+
+    def heads_of_file(self, source_file: str, scope: str) -> list[Current]:
+        """Return what was added from a file in a scope and is not superseded, oldest first."""
+        ids = self._connection.execute(
+            "SELECT id FROM memories WHERE source_file = ? AND scope = ? AND workspace = ? "
+            "AND superseded_by IS NULL ORDER BY rid",
+            (source_file, scope, self._workspace),
+        )
+        found = [self.memory(head) for (head,) in list(ids)]
+        return [memory for memory in found if isinstance(memory, Current)]
+
+    def created_us(self, memory: Current) -> int:
+        """Return when a memory was added."""
+        sql = "SELECT created_us FROM memories WHERE rid = ?"
+        return self._connection.integer(sql, (memory.rid,)) or 0
+
+    def session(self, session_id: str) -> StandingSession | None:
+        """Look a session up."""
+        row = self._connection.one(
+            "SELECT rid, last_seq FROM sessions WHERE id = ? AND workspace = ?",
+            (session_id, self._workspace),
+        )
+        if row is None:
+            return None
+        rid, last_seq = row
+        text = self._version(rid, last_seq)
+        state = None if text is None else decode_session(text)
+        return StandingSession(id=session_id, rid=rid, last_seq=last_seq, state=state)
+
+    def count_of_session(self, session_id: str) -> int:
+        """Count the memories that name a session."""
+        return count_memories_of(self._connection, self._workspace, session_id)
+
+    def alias(self, name: str) -> StandingAlias | None:
+        """Look up what a name is an alias of."""
+        alias_id = self._connection.value(
+            "SELECT id FROM aliases WHERE name = ? AND workspace = ? AND NOT gone",
+            (name, self._workspace),
+        )
+        return None if alias_id is None else self._alias(alias_id)
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """Return every name of the entity that has this name."""
+        return names_of(self._connection, self._workspace, name)
+
     def superseded_by(self, memory_id: str) -> list[Current]:
         """Return the memories that a memory superseded."""
         ids = self._connection.execute(
@@ -81,12 +163,12 @@ class Facts:
         found = [self.memory(predecessor) for (predecessor,) in list(ids)]
         return [memory for memory in found if isinstance(memory, Current)]
 
-    def last_operation(self, memory: Current | Tombstone) -> int | None:
-        """Return the position of the last operation on a memory that is not undone, if there is."""
+    def last_operation(self, subject: Current | Tombstone | StandingSession) -> int | None:
+        """Return the position of the last operation on a subject that is not undone, if any."""
         first = self._connection.execute(
-            "SELECT batch, undo FROM events WHERE seq = ?", (memory.rid,)
+            "SELECT batch, undo FROM events WHERE seq = ?", (subject.rid,)
         )
-        remaining = _not_undone([*first, *self._operations_after(memory.rid, memory.rid)])
+        remaining = _not_undone([*first, *self._operations_after(subject.rid, subject.rid)])
         return remaining[-1] if remaining else None
 
     def undone_by(self, position: int) -> int | None:
@@ -117,24 +199,60 @@ class Facts:
         return None if row is None else (row[0], row[1])
 
     def _touched(self, rid: int, first_seq: int, event_type: str) -> Touched | None:
-        memory_id = self._connection.value(
-            "SELECT id FROM memories WHERE rid = ?1 "
-            "UNION ALL SELECT id FROM tombstones WHERE rid = ?1",
-            (rid,),
-        )
-        now = None if memory_id is None else self.memory(memory_id)
+        now = self._subject(rid)
         if now is None:
             return None  # a workspace's or an agent's event, or one of another workspace
-        text = self._connection.value(
-            "SELECT state FROM memory_versions WHERE rid = ? AND to_seq = ?", (rid, first_seq)
-        )
+        before: MemoryState | SessionState | AliasState | None
+        if isinstance(now, Current | Tombstone):
+            sql = "SELECT state FROM memory_versions WHERE rid = ? AND to_seq = ?"
+            text = self._connection.value(sql, (rid, first_seq))
+            before = None if text is None else decode_state(text)
+        else:
+            text = self._version(rid, first_seq - 1)
+            decode = decode_session if isinstance(now, StandingSession) else decode_alias
+            before = None if text is None else decode(text)
         return Touched(
-            memory_id=now.id,
             type=event_type,
-            before=None if text is None else decode_state(text),
+            before=before,
             now=now,
             later=_not_undone(self._operations_after(rid, first_seq)),
         )
+
+    def _subject(self, rid: int) -> Current | Tombstone | StandingSession | StandingAlias | None:
+        """Look up whatever has this rid in the workspace."""
+        tables = ("memories", "tombstones", "sessions", "aliases")
+        for table in tables:
+            subject = self._connection.value(f"SELECT id FROM {table} WHERE rid = ?", (rid,))
+            if subject is not None:
+                match table:
+                    case "sessions":
+                        return self.session(subject)
+                    case "aliases":
+                        return self._alias(subject)
+                    case _:
+                        return self.memory(subject)
+        return None
+
+    def _alias(self, alias_id: str) -> StandingAlias | None:
+        row = self._connection.one(
+            "SELECT rid, last_seq FROM aliases WHERE id = ? AND workspace = ?",
+            (alias_id, self._workspace),
+        )
+        if row is None:
+            return None
+        rid, last_seq = row
+        text = self._version(rid, last_seq)
+        state = None if text is None else decode_alias(text)
+        return StandingAlias(id=alias_id, rid=rid, last_seq=last_seq, state=state)
+
+    def _version(self, rid: int, seq: int) -> str | None:
+        """Return the state a session or an alias had after a position; None: it was gone."""
+        text: str | None = self._connection.value(
+            "SELECT state FROM subject_versions WHERE rid = ? AND from_seq <= ? "
+            "ORDER BY from_seq DESC LIMIT 1",
+            (rid, seq),
+        )
+        return text
 
     def _operations_after(self, rid: int, seq: int) -> list[tuple[int, int | None]]:
         """Return (position, what it undoes) of each operation on a memory after an event's."""

@@ -8,6 +8,9 @@
 A rebuild fills a new generation while the old one serves and then replaces `CURRENT`; names are
 never used again, so a write-ahead log can never meet another database. A generation that `CURRENT`
 does not name is removed when nobody holds `IN_USE`. All of it may be deleted at any time.
+
+Of a store that cannot be written to, the generation in use is read as it stands, *frozen*: without
+a lock, and without a file beside the database. Module `readonly` says when that will do.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ledger import OsFiles, RandomIds, Writer
+from ledger import Ledger, LedgerError, OsFiles, Position, RandomIds, Writer
 from projections.checkpoint import read_checkpoint, write_checkpoint
 from projections.connection import CannotOpen, Connection, ConnectionPool, create_database
 from projections.errors import ProjectionMissingError
@@ -34,8 +37,8 @@ _DATABASE = "memory.db"
 ROOM_BYTES_MIN = 64 << 20
 """Free space below which a transaction makes sure of its room before it is promised."""
 
-Stamp = tuple[int, int] | None
-"""What changes when `CURRENT` is replaced: its inode and modification time."""
+Stamp = tuple[int, ...] | None
+"""What changes when `CURRENT` is replaced: its inode and modification time; None without one."""
 
 
 class Generation:
@@ -45,8 +48,12 @@ class Generation:
     cut off, or an empty answer was given out on a sample's word.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, frozen: bool = False) -> None:
         """Open a generation and hold it in use.
+
+        Args:
+            folder: where it is; the path must be absolute.
+            frozen: read it as it stands; `writer` can then only read.
 
         Raises:
             FileNotFoundError: it was removed meanwhile.
@@ -55,11 +62,14 @@ class Generation:
 
         """
         self.name = folder.name
+        self._database = folder / _DATABASE
         self._wal = folder / f"{_DATABASE}-wal"
-        self._in_use = os.open(folder / "IN_USE", os.O_RDWR | os.O_CLOEXEC)
+        self._as_found = self._look() if frozen else None
+        access = os.O_RDONLY if frozen else os.O_RDWR
+        self._in_use = os.open(folder / "IN_USE", access | os.O_CLOEXEC)
         try:
-            self.is_doubtful = self._hold()
-            self.writer = Connection(folder / _DATABASE)
+            self.is_doubtful = self._peek() if frozen else self._hold()
+            self.writer = Connection(self._database, frozen=frozen)
             try:
                 check_versions(self.writer, self.name)
                 gaps = self.writer.execute("SELECT detail FROM gaps")
@@ -70,7 +80,7 @@ class Generation:
         except BaseException:
             os.close(self._in_use)
             raise
-        self.readers = ConnectionPool(folder / _DATABASE)
+        self.readers = ConnectionPool(self._database, frozen=frozen)
         self.projector = Projector(self.writer)
 
     @contextmanager
@@ -102,6 +112,37 @@ class Generation:
         write_checkpoint(self.writer, writer.end)
         return True
 
+    def follow(self, ledger: Ledger) -> None:
+        """Apply what the ledger holds beyond the checkpoint, in a copy that only this process has.
+
+        For a ledger that is read without its lock.
+
+        Raises:
+            LedgerError: it cannot be read; what came before that was applied.
+
+        """
+        end: Position | None = None
+        unreadable: LedgerError | None = None
+        with self.changing():
+            try:
+                for record in ledger.read(read_checkpoint(self.writer) or Position.start):
+                    self.projector.apply(record)
+                    end = record.position
+            except LedgerError as error:
+                unreadable = error
+            if end is not None:
+                self.projector.flush_indexes()
+                write_checkpoint(self.writer, end)
+        if unreadable is not None:
+            raise unreadable
+
+    def is_as_found(self) -> bool:
+        """Say whether a frozen generation is what it was when it was opened; True for any other."""
+        try:
+            return self._as_found is None or self._as_found == self._look()
+        except FileNotFoundError:
+            return False
+
     def is_disk_tight(self) -> bool:
         """Say whether a transaction might not find room on the disk."""
         status = os.fstatvfs(self._in_use)
@@ -115,10 +156,26 @@ class Generation:
             return 0
 
     def close(self) -> None:
-        """Close the connections and let go of the generation."""
+        """Close the connections and let go of the generation.
+
+        The write-ahead log of a doubtful one stays, so that whoever opens it next doubts it too.
+        """
         self.readers.close()
+        if self.is_doubtful:
+            self.writer.leave_wal()
         self.writer.close()
         os.close(self._in_use)
+
+    def _look(self) -> tuple[int, ...]:
+        """Return what changes when the database does."""
+        status = self._database.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns, self.wal_bytes()
+
+    def _peek(self) -> bool:
+        """Keep others from removing it, if this file system has locks; a frozen log is empty."""
+        with suppress(OSError):
+            fcntl.flock(self._in_use, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
 
     def _hold(self) -> bool:
         """Take the shared lock; say whether the last process to use this generation was cut off.
@@ -142,10 +199,13 @@ class Generations:
 
     def __init__(self, root: Path, files: OsFiles) -> None:
         """Bind to a folder; it is created when something must be written into it."""
-        self._root = root
-        self._current = str(root / "CURRENT")
         self._files = files
         self._ids = RandomIds()
+        self._move_to(root)
+
+    def _move_to(self, root: Path) -> None:
+        self._root = root
+        self._current = str(root / "CURRENT")
 
     def stamp(self) -> Stamp:
         """Identify the present content of `CURRENT` at the price of one `stat`."""
@@ -155,8 +215,8 @@ class Generations:
             return None
         return status.st_ino, status.st_mtime_ns
 
-    def open_current(self) -> Generation:
-        """Open the generation in use.
+    def open_current(self, *, frozen: bool = False) -> Generation:
+        """Open the generation in use, perhaps to read it as it stands.
 
         Raises:
             ProjectionMissingError: there is none, or what `CURRENT` names is gone.
@@ -168,7 +228,7 @@ class Generations:
             if name is None:
                 raise ProjectionMissingError("no projection is in use")
             try:
-                generation = Generation(self._root / name)
+                generation = Generation(self._root / name, frozen=frozen)
             except PermissionError:
                 raise
             except (OSError, CannotOpen) as error:
@@ -186,6 +246,9 @@ class Generations:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, UnicodeDecodeError):
             return None
         return name if _NAME.fullmatch(name) and (self._root / name / _DATABASE).exists() else None
+
+    def close(self) -> None:
+        """Remove what was made for this process alone: nothing."""
 
     @contextmanager
     def new(self) -> Iterator[Path]:

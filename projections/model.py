@@ -34,6 +34,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     superseded_by: str | None = None
     created_at: str
     updated_at: str
+    status: str
+    """`active`, `superseded` or `expired`."""
     version: int
     """Ledger position of the event that last moved it: pass it as `expected_version`."""
 
@@ -50,9 +52,23 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: str | None = None
     content_cut: bool = False
     title: str | None = None
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
     confidence: float | None = None
     importance: float | None = None
+    event_at: str | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    expires_at: str | None = None
+    supersedes: str | None = None
     superseded_by: str | None = None
+
+
+class EntityCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many active memories are about an entity."""
+
+    entity_name: str
+    count: int
 
 
 class LayerStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,4 +80,26 @@ class LayerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     expired: int
     avg_confidence: float
     avg_age_days: float
-    top_entities: tuple[str, ...]
+    top_entities: tuple[EntityCount, ...]
+    """Those with most active memories, at most five."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A span of work that memories were added in."""
+
+    id: str
+    client: str
+    project: str | None = None
+    meta: dict[str, Any] = {}
+    started_at: str
+    ended_at: str | None = None
+    summary: str | None = None
+    memories_count: int
+    """Memories that name it, superseded ones included."""
+
+
+class Alias(msgspec.Struct, frozen=True, kw_only=True):
+    """A further name of an entity."""
+
+    alias: str
+    entity_name: str

@@ -8,10 +8,11 @@ clean, 1 damage, 2 could not look or could not do it.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from ledger import (
     LedgerDamagedError,
     LedgerError,
     LedgerNotFoundError,
+    LedgerReadOnlyError,
     LedgerUnreadableError,
     Position,
     VerifyReport,
@@ -44,12 +46,15 @@ from projections.errors import (
     ProjectionError,
     ProjectionMissingError,
     ProjectionOutdatedError,
+    ProjectionUnusableError,
 )
+from projections.filters import Filters
 from projections.generation import Generation, Generations
 from projections.integrity import find_damage
 from projections.queries import workspace_rid
+from projections.readonly import generations_at
 from projections.rebuild import Progress, rebuild, replay
-from projections.search import Filters, search_text
+from projections.search import search_text
 from projections.substring import flush_trigrams
 from projections.text import parse_query
 
@@ -62,6 +67,10 @@ TRIGRAMS_PER_LOCK = 500
 """Memories indexed while the ledger's lock is held: some hundredths of a second."""
 
 _SHOWN = 10
+
+_HEAD = re.compile(
+    r"\s*(?:ledger\s+)?(?:0|(?P<seq>[1-9][0-9]{0,17})\s+(?P<digest>[0-9a-f]{64}))\s*"
+)
 
 OpenLedger = Callable[[], Ledger]
 """Opens the ledger of the home that the door was given; LedgerNotFoundError if it has none."""
@@ -87,6 +96,13 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="also replay the ledger from zero and compare the state digests",
     )
+    verifying.add_argument(
+        "--head",
+        metavar="'SEQ DIGEST'",
+        type=_head,
+        help="a head noted earlier, as `digest` prints it in its first line: the ledger must still "
+        "hold it, so that a cut of the newest records is seen",
+    )
     verifying.add_argument("--json", action="store_true", help="print the report as JSON")
     verifying.set_defaults(command=_verify)
     replaying = commands.add_parser(
@@ -111,11 +127,15 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     digesting.set_defaults(command=_digest)
 
 
-def run(arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Path) -> int:
+def run(
+    arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Callable[[Ledger], Path]
+) -> int:
     """Run the command that was parsed; return the exit status."""
     try:
-        with closing(open_ledger()) as ledger:
-            generations = Generations(projections, ledger.files)
+        with (
+            closing(open_ledger()) as ledger,
+            closing(generations_at(projections(ledger), ledger)) as generations,
+        ):
             return int(arguments.command(arguments, ledger, generations))
     except (LedgerNotFoundError, LedgerUnreadableError) as error:
         return _fail(error)
@@ -139,6 +159,8 @@ def _fail(error: Exception) -> int:
 
 
 def _rebuild(_: argparse.Namespace, ledger: Ledger, generations: Generations) -> int:
+    if ledger.refusal is not None:
+        raise LedgerReadOnlyError(ledger.refusal)
     with _current(generations) as old:
         before = None if old is None else _digest_if_sound(ledger, old)
         started = time.monotonic()
@@ -177,23 +199,51 @@ def _verify(arguments: argparse.Namespace, ledger: Ledger, generations: Generati
             checkpoint = _checkpoint_if_readable(generation)
             with generation.readers.borrow() as connection, connection.transaction(write=False):
                 damage = find_damage(connection)
+            generation.is_doubtful &= damage is not None
             if damage is None and generation.gaps:
                 damage = f"built while {len(generation.gaps)} parts of the ledger were unreadable"
         else:
             damage = _why_unusable(generations)
-    report = verify(ledger.layout.root, checkpoint)
+    known = [position for position in (checkpoint, arguments.head) if position is not None]
+    report = verify(ledger.layout.root, *known)
     if damage is None and generation is not None and report.ok and arguments.digest:
         damage = _compare_with_replay(ledger, generations)
     if arguments.json:
-        print(msgspec.json.encode({"ledger": report, "projections": damage}).decode())
+        print(
+            msgspec.json.encode(
+                {"ledger": report, "projections": damage, "proven_to": _proven_to(known)}
+            ).decode()
+        )
     else:
-        _print_report(report, damage, has_projection=generation is not None)
+        _print_report(report, damage, known, has_projection=generation is not None)
     if any(problem.kind == "unreadable" for problem in report.problems):
         return FAILED
     return DONE if report.ok and damage is None else DAMAGE
 
 
-def _print_report(report: VerifyReport, damage: str | None, *, has_projection: bool) -> None:
+def _proven_to(known: Sequence[Position]) -> int:
+    """Return the ledger position up to which a cut of the newest records would have been seen."""
+    return max((position.seq for position in known), default=0)
+
+
+def _head(text: str) -> Position:
+    """Read a head as the digests show it.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+
+    """
+    match = _HEAD.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"{text[:100]!r} is no head; expected the first line of `mnemolog digest`"
+        )
+    return Position(seq=int(match["seq"] or 0), digest=match["digest"] or "", segment=0, offset=0)
+
+
+def _print_report(
+    report: VerifyReport, damage: str | None, known: Sequence[Position], *, has_projection: bool
+) -> None:
     for problem in report.problems:
         place = f"{problem.segment} seq {problem.seq} offset {problem.offset}"
         print(f"ledger: {problem.kind} in {place}: {problem.detail}")
@@ -201,10 +251,14 @@ def _print_report(report: VerifyReport, damage: str | None, *, has_projection: b
         print(f"ledger: note: {note}")
     state = "clean" if report.ok else f"{len(report.problems)} problems"
     print(f"ledger: {state}; {report.events} events in {report.segments} segments")
+    print(
+        f"ledger: not proven: that no record after {_proven_to(known)} was cut off at the end, nor "
+        "who wrote them; `--head` compares with a head that `mnemolog digest` printed earlier"
+    )
     if damage is not None:
         print(f"projections: damaged: {damage}; `mnemolog rebuild` mends them from the ledger")
     else:
-        print("projections: clean" if has_projection else "projections: none yet")
+        print("projections: clean" if has_projection else "projections: none to check")
 
 
 def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None:
@@ -316,7 +370,7 @@ def _why_unusable(generations: Generations) -> str | None:
         generations.open_current().close()
     except ProjectionMissingError as error:
         return None if generations.stamp() is None else str(error)
-    except ProjectionOutdatedError:
+    except (ProjectionOutdatedError, ProjectionUnusableError):
         return None
     except (ProjectionError, *DAMAGE_ERRORS) as error:
         return str(error)
@@ -324,6 +378,8 @@ def _why_unusable(generations: Generations) -> str | None:
 
 
 def _bring_up_to_date(ledger: Ledger, generation: Generation) -> None:
+    if ledger.is_read_only:
+        return  # it was opened at the ledger's end
     with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.changing():
         generation.catch_up(writer)
 

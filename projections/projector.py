@@ -16,6 +16,9 @@ import msgspec
 
 from ledger import (
     AgentRegistered,
+    AliasAdded,
+    AliasRemoved,
+    AliasState,
     Header,
     MemoryAdded,
     MemoryDeleted,
@@ -24,6 +27,9 @@ from ledger import (
     MemoryState,
     MemoryUpdated,
     Record,
+    SessionEvent,
+    SessionState,
+    SessionWithdrawn,
     WorkspaceCreated,
     parse_span,
     parse_us,
@@ -51,6 +57,8 @@ _SELECT_STATE = f"SELECT {_STATE_COLUMNS} FROM memories WHERE rid = ?"
 
 _encode = msgspec.json.Encoder().encode
 _decode_state = msgspec.json.Decoder(MemoryState).decode
+_decode_session = msgspec.json.Decoder(SessionState).decode
+_decode_alias = msgspec.json.Decoder(AliasState).decode
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_meta = msgspec.json.Decoder(dict[str, Any]).decode
 _state_fields = attrgetter(*STATE_FIELDS)
@@ -75,7 +83,7 @@ class Projector:
         self._workspaces: dict[str, int] = {}
         self._agents: dict[str, int] = {}
 
-    def apply(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:  # noqa: C901, PLR0912 - a case an event
         """Apply one record to the tables; the search indexes follow in `flush_indexes`."""
         header, payload = record.header, record.payload
         seq, t_us = header.seq, parse_us(header.t)
@@ -90,6 +98,14 @@ class Projector:
                 subject = self._delete(seq, header.sub)
             case MemoryRestored(memory=state):
                 subject = self._restore(seq, t_us, header, state)
+            case SessionEvent(session=session):
+                subject = self._session(header, session)
+            case AliasAdded(alias=alias):
+                subject = self._alias(header, alias)
+            case SessionWithdrawn():
+                subject = self._gone("sessions", header)
+            case AliasRemoved():
+                subject = self._gone("aliases", header)
             case WorkspaceCreated():
                 subject = seq
                 self._connection.execute(
@@ -103,7 +119,7 @@ class Projector:
             case _:
                 # The payload was redacted; the event keeps its place in the history.
                 assert payload is None, "the projector knows every event of the ledger's table"
-                subject = self._find(header.sub) or seq
+                subject = self._find_any(header.sub) or seq
         self._connection.execute(
             "INSERT INTO events VALUES(?, ?, ?, ?, ?, ?, ?)",
             (
@@ -207,6 +223,8 @@ class Projector:
             "= (?, ?, ?, ?, ?) WHERE rid = ?",
             (seq, links.supersedes, links.superseded_by, true_from, true_until, rid),
         )
+        if links.supersedes != before.supersedes:
+            self._end_predecessors(memory_id)
         # A neighbour's id in a link is no change of the memory; becoming superseded or active is.
         if (before.superseded_by is None) != (links.superseded_by is None):
             self._connection.execute(
@@ -241,7 +259,64 @@ class Projector:
         )
         workspace = self._workspace(header.ws)
         self._insert((rid, header.sub, workspace, agent, created_us, t_us), seq, state)
+        # What it superseded may have come back before it.
+        self._end_predecessors(header.sub)
         return int(rid)
+
+    def _session(self, header: Header, state: SessionState) -> int:
+        rid = self._rid("sessions", header)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO sessions VALUES(?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
+            (
+                rid,
+                header.sub,
+                self._workspace(header.ws),
+                header.seq,
+                parse_us(state.started_at),
+                None if state.ended_at is None else parse_us(state.ended_at),
+                state.client,
+                state.project,
+                state.summary,
+                _encode(state.meta).decode() if state.meta else None,
+            ),
+        )
+        self._note_version(rid, header.seq, state)
+        return rid
+
+    def _alias(self, header: Header, state: AliasState) -> int:
+        rid = self._rid("aliases", header)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO aliases VALUES(?, ?, ?, ?, 0, ?, ?)",
+            (
+                rid,
+                header.sub,
+                self._workspace(header.ws),
+                header.seq,
+                state.name,
+                state.entity,
+            ),
+        )
+        self._note_version(rid, header.seq, state)
+        return rid
+
+    def _gone(self, table: str, header: Header) -> int:
+        rid = self._rid(table, header)
+        self._connection.execute(
+            f"UPDATE {table} SET (gone, last_seq) = (1, ?) WHERE rid = ?", (header.seq, rid)
+        )
+        self._note_version(rid, header.seq, None)
+        return rid
+
+    def _rid(self, table: str, header: Header) -> int:
+        """Return the rid of a session or an alias: the position of its first event."""
+        rid = self._connection.integer(f"SELECT rid FROM {table} WHERE id = ?", (header.sub,))
+        return header.seq if rid is None else rid
+
+    def _note_version(self, rid: int, seq: int, state: SessionState | AliasState | None) -> None:
+        self._connection.execute(
+            "INSERT INTO subject_versions VALUES(?, ?, ?)",
+            (rid, seq, None if state is None else _encode(state).decode()),
+        )
 
     def _close_version(self, memory_id: str, seq: int) -> int:
         """Move a memory's current state into its history; return its rid."""
@@ -274,9 +349,11 @@ class Projector:
             expires,
             None if state.superseded_by is None else self._start_of(state.superseded_by),
         ]
+        # What took another's place without saying from when it holds does so from its own date.
+        begins = state.valid_from or (state.event_at if state.supersedes else None)
         return (
             *happened,
-            None if state.valid_from is None else parse_span(state.valid_from)[0],
+            None if begins is None else parse_span(begins)[0],
             min((end for end in ends if end is not None), default=None),
             expires,
         )
@@ -295,6 +372,16 @@ class Projector:
         rid = self._connection.integer("SELECT rid FROM memories WHERE id = ?", (memory_id,))
         if rid is None:
             rid = self._connection.integer("SELECT rid FROM tombstones WHERE id = ?", (memory_id,))
+        return rid
+
+    def _find_any(self, subject_id: str) -> int | None:
+        """Return the rid of a memory, a session or an alias."""
+        rid = self._find(subject_id)
+        for table in ("sessions", "aliases"):
+            if rid is None:
+                rid = self._connection.integer(
+                    f"SELECT rid FROM {table} WHERE id = ?", (subject_id,)
+                )
         return rid
 
     def _workspace(self, workspace_id: str) -> int:
@@ -351,6 +438,16 @@ def merge_indexes(connection: Connection, pages_max: int) -> None:
 def decode_state(text: str) -> MemoryState:
     """Decode the state of a row of `memory_versions`."""
     return _decode_state(text)
+
+
+def decode_session(text: str) -> SessionState:
+    """Decode the state of a session in `subject_versions`."""
+    return _decode_session(text)
+
+
+def decode_alias(text: str) -> AliasState:
+    """Decode the state of an alias in `subject_versions`."""
+    return _decode_alias(text)
 
 
 def _terms_of(title: str | None, content: str, entity: str | None) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ledger import MemoryState, format_us
 from projections.connection import Connection
-from projections.model import LayerStatistics, Memory, Version
+from projections.model import EntityCount, LayerStatistics, Memory, Version
 from projections.projector import (
     ACTIVE,
     STATE_FIELDS,
@@ -16,6 +16,9 @@ from projections.projector import (
     state_fields,
     state_from_columns,
 )
+
+_IS_ACTIVE = "(superseded_by IS NULL AND (expires_us IS NULL OR expires_us > ?1))"
+"""SQL for a memory that is current at the instant of parameter 1."""
 
 CHAIN_LENGTH_MAX = 1_000
 TOP_ENTITIES = 5
@@ -27,16 +30,30 @@ MEMORY_COLUMNS = ", ".join(
 """Columns of `memories m` that `memory_from_columns` takes."""
 
 
-def memory_from_columns(row: Sequence[Any]) -> Memory:
-    """Build a memory from the columns of `MEMORY_COLUMNS`."""
+_SAID_BY_VERSIONS = tuple(name for name in STATE_FIELDS if name in Version.__struct_fields__)
+
+EXPIRED = "expired"
+"""Status of a memory whose time to live has run out, beside `ACTIVE` and `SUPERSEDED`."""
+
+
+def memory_from_columns(row: Sequence[Any], now: str) -> Memory:
+    """Build a memory from the columns of `MEMORY_COLUMNS`; `now` is an instant in record form."""
     memory_id, version, created_us, updated_us, *columns = row
+    fields = state_fields(columns)
     return Memory(
         id=memory_id,
         version=version,
         created_at=format_us(created_us),
         updated_at=format_us(updated_us),
-        **state_fields(columns),
+        status=_status(fields["superseded_by"], fields["expires_at"], now),
+        **fields,
     )
+
+
+def _status(superseded_by: str | None, expires_at: str | None, now: str) -> str:
+    if superseded_by is not None:
+        return SUPERSEDED
+    return ACTIVE if expires_at is None or expires_at > now else EXPIRED
 
 
 def workspace_rid(connection: Connection, name: str) -> int | None:
@@ -44,13 +61,15 @@ def workspace_rid(connection: Connection, name: str) -> int | None:
     return connection.integer("SELECT rid FROM workspaces WHERE name = ?", (name,))
 
 
-def find_memory(connection: Connection, workspace: int | None, memory_id: str) -> Memory | None:
-    """Return a memory of this workspace that is not deleted."""
+def find_memory(
+    connection: Connection, workspace: int | None, memory_id: str, now: str
+) -> Memory | None:
+    """Return a memory of this workspace that is not deleted; `now` dates its status."""
     row = connection.one(
         f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id = ? AND m.workspace = ?",
         (memory_id, workspace),
     )
-    return None if row is None else memory_from_columns(row)
+    return None if row is None else memory_from_columns(row, now)
 
 
 def deleted_at(connection: Connection, workspace: int | None, memory_id: str) -> int | None:
@@ -60,13 +79,15 @@ def deleted_at(connection: Connection, workspace: int | None, memory_id: str) ->
     )
 
 
-def chain_of(connection: Connection, workspace: int | None, memory: Memory) -> list[Memory]:
+def chain_of(
+    connection: Connection, workspace: int | None, memory: Memory, now: str
+) -> list[Memory]:
     """Return the whole chain a memory stands in, newest first.
 
     A loop, which only a hand-made ledger can hold, is walked once.
     """
-    older = list(_walk(connection, workspace, memory, "supersedes"))
-    newer = list(_walk(connection, workspace, memory, "superseded_by"))
+    older = list(_walk(connection, workspace, memory, "supersedes", now))
+    newer = list(_walk(connection, workspace, memory, "superseded_by", now))
     seen = {memory.id, *(link.id for link in older)}
     return [*(link for link in reversed(newer) if link.id not in seen), memory, *older]
 
@@ -117,7 +138,7 @@ def layer_statistics(
     now_us: int,
 ) -> dict[str, LayerStatistics]:
     """Count the memories of each layer, optionally of some entities only."""
-    where = "workspace = ?"
+    where = "workspace = ?2"
     params: list[int | str | None] = [workspace]
     if entity_names is not None:
         where += f" AND entity_name IN ({', '.join('?' * len(entity_names))})"
@@ -125,23 +146,18 @@ def layer_statistics(
     counted = {
         layer: rest
         for layer, *rest in connection.execute(
-            "SELECT layer, count(*), sum(superseded_by IS NULL), sum(superseded_by IS NOT NULL), "
-            "sum(superseded_by IS NULL AND expires_us IS NOT NULL AND expires_us <= ?), "
-            "avg(confidence) FILTER (WHERE superseded_by IS NULL), "
-            "avg(? - created_us) FILTER (WHERE superseded_by IS NULL) "
+            f"SELECT layer, count(*), sum({_IS_ACTIVE}), sum(superseded_by IS NOT NULL), "
+            "sum(superseded_by IS NULL AND expires_us IS NOT NULL AND expires_us <= ?1), "
+            f"avg(confidence) FILTER (WHERE {_IS_ACTIVE}), "
+            f"avg(?1 - created_us) FILTER (WHERE {_IS_ACTIVE}) "
             f"FROM memories WHERE {where} GROUP BY layer",
-            (now_us, now_us, *params),
+            (now_us, *params),
         )
     }
+    entities = _top_entities(connection, where, (now_us, *params))
     statistics = {}
     for layer in layers:
         total, active, superseded, expired, confidence, age_us = counted.get(layer, [0] * 6)
-        entities = connection.execute(
-            f"SELECT entity_name FROM memories WHERE {where} AND layer = ? "
-            "AND superseded_by IS NULL AND entity_name IS NOT NULL "
-            "GROUP BY entity_name ORDER BY count(*) DESC, entity_name LIMIT ?",
-            (*params, layer, TOP_ENTITIES),
-        )
         statistics[layer] = LayerStatistics(
             total=total,
             active=active,
@@ -149,20 +165,40 @@ def layer_statistics(
             expired=expired,
             avg_confidence=round(confidence or 0.0, 3),
             avg_age_days=round((age_us or 0) / US_PER_DAY, 1),
-            top_entities=tuple(name for (name,) in entities),
+            top_entities=tuple(entities.get(layer, ())),
         )
     return statistics
 
 
+def _top_entities(
+    connection: Connection, where: str, params: Sequence[int | str | None]
+) -> dict[str, list[EntityCount]]:
+    """Return the entities of each layer that have most memories, in one pass over the table."""
+    # The index of entities is in the order of their names, so every row would be looked up alone.
+    source = "memories NOT INDEXED" if "entity_name" not in where else "memories"
+    rows = connection.execute(
+        f"SELECT layer, entity_name, n FROM (SELECT layer, entity_name, count(*) AS n, "
+        "row_number() OVER (PARTITION BY layer ORDER BY count(*) DESC, entity_name) AS place "
+        f"FROM {source} "
+        f"WHERE {where} AND {_IS_ACTIVE} AND entity_name IS NOT NULL "
+        "GROUP BY layer, entity_name) WHERE place <= ? ORDER BY layer, place",
+        (*params, TOP_ENTITIES),
+    )
+    entities: dict[str, list[EntityCount]] = {}
+    for layer, name, count in rows:
+        entities.setdefault(layer, []).append(EntityCount(entity_name=name, count=count))
+    return entities
+
+
 def _walk(
-    connection: Connection, workspace: int | None, memory: Memory, link: str
+    connection: Connection, workspace: int | None, memory: Memory, link: str, now: str
 ) -> Iterator[Memory]:
     seen, step = {memory.id}, memory
     while len(seen) <= CHAIN_LENGTH_MAX:
         following = getattr(step, link)
         if following is None or following in seen:
             return
-        found = find_memory(connection, workspace, following)
+        found = find_memory(connection, workspace, following, now)
         if found is None:
             return
         seen.add(found.id)
@@ -183,6 +219,7 @@ def _version(
         (from_seq,),
     )
     t_us, actor = (0, None) if row is None else row
+    said = {} if state is None else {name: getattr(state, name) for name in _SAID_BY_VERSIONS}
     return Version(
         version=version,
         status=status,
@@ -190,9 +227,5 @@ def _version(
         to_seq=to_seq,
         at=format_us(t_us),
         actor=actor or "",
-        content=None if state is None else state.content,
-        title=None if state is None else state.title,
-        confidence=None if state is None else state.confidence,
-        importance=None if state is None else state.importance,
-        superseded_by=None if state is None else state.superseded_by,
+        **said,
     )

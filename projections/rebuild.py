@@ -53,12 +53,14 @@ def rebuild(
         known: the position of the generation in use: everything up to it is durable. None: unknown.
         progress: told about every thousand events.
 
+    Of a read-only ledger no lock is taken, and the generation is the caller's own.
+
     Raises:
         LedgerDamagedError: the ledger is damaged; see `salvage`.
         LockTimeoutError: the ledger's lock was not to be had in time.
 
     """
-    while True:
+    while not ledger.is_read_only:
         with ledger.lock(lock_timeout_s) as writer:
             durable = writer.secure(known)
         try:
@@ -81,6 +83,12 @@ def rebuild(
             continue
         generations.collect()
         return RebuildReport(generation=database.parent.name, events=end.seq, position=end)
+    end = ledger.position_at()
+    with generations.new() as database:
+        replay(ledger, database, end, progress)
+        generations.publish(database)
+    generations.collect()
+    return RebuildReport(generation=database.parent.name, events=end.seq, position=end)
 
 
 def salvage(ledger: Ledger, generations: Generations, progress: Progress) -> RebuildReport:

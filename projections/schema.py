@@ -19,7 +19,7 @@ from projections.errors import (
 )
 from projections.text import ANALYSIS_VERSION
 
-VERSIONS = {"memories": 1, "text": ANALYSIS_VERSION, "substring": 1}
+VERSIONS = {"memories": 1, "sessions": 1, "aliases": 1, "text": ANALYSIS_VERSION, "substring": 1}
 """Projector name -> version."""
 
 BM25_WEIGHTS = "3.0, 1.0, 2.0"
@@ -62,6 +62,18 @@ TABLES = (
         rid INTEGER NOT NULL, from_seq INTEGER NOT NULL, to_seq INTEGER, version INTEGER NOT NULL,
         status TEXT NOT NULL, state TEXT, PRIMARY KEY (rid, from_seq)) WITHOUT ROWID""",
     "CREATE TABLE tombstones(rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace INTEGER NOT NULL, seq INTEGER NOT NULL)",
+    # A row stays when its subject is withdrawn or removed, so that undo finds it again.
+    """CREATE TABLE sessions(
+        rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace INTEGER NOT NULL,
+        last_seq INTEGER NOT NULL, gone INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
+        client TEXT NOT NULL, project TEXT, summary TEXT, meta TEXT)""",
+    """CREATE TABLE aliases(
+        rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace INTEGER NOT NULL,
+        last_seq INTEGER NOT NULL, gone INTEGER NOT NULL, name TEXT NOT NULL, entity TEXT NOT NULL)""",
+    "CREATE UNIQUE INDEX aliases_name ON aliases(workspace, name) WHERE NOT gone",
+    # Every state a session or an alias has had, the present one included; NULL: withdrawn or removed.
+    """CREATE TABLE subject_versions(
+        rid INTEGER NOT NULL, from_seq INTEGER NOT NULL, state TEXT, PRIMARY KEY (rid, from_seq)) WITHOUT ROWID""",
     """CREATE VIRTUAL TABLE memories_fts USING fts5(
         title, content, entity, content='', contentless_delete=1, tokenize='ascii')""",
     f"INSERT INTO memories_fts(memories_fts, rank) VALUES('rank', 'bm25({BM25_WEIGHTS})')",
@@ -78,6 +90,8 @@ INDEXES = (
     "CREATE INDEX memories_entity ON memories(entity_name) WHERE entity_name IS NOT NULL",
     "CREATE INDEX memories_happened ON memories(happened_from)",
     "CREATE INDEX memories_source_file ON memories(source_file) WHERE source_file IS NOT NULL",
+    "CREATE INDEX memories_session ON memories(session_id) WHERE session_id IS NOT NULL",
+    "CREATE INDEX aliases_entity ON aliases(workspace, entity) WHERE NOT gone",
     "CREATE INDEX events_subject ON events(subject) WHERE subject <> seq",
     "CREATE INDEX events_undo ON events(undo) WHERE undo IS NOT NULL",
 )

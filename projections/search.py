@@ -1,4 +1,4 @@
-"""Search: filters, the text leg, the exact leg, and the re-ranking both share.
+"""Search: the text leg, the exact leg, and the re-ranking both share.
 
 A leg yields candidates, best first, in one or more runs; re-ranking multiplies relevance with
 importance, decay and recency. Each run is re-ranked in blocks of `BLOCK` candidates. Neither runs
@@ -7,13 +7,14 @@ nor blocks depend on the page that is asked for, so pages of any size cut one an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
+from ledger import format_us
 from projections.connection import Connection
+from projections.filters import Filters
 from projections.model import Memory
 from projections.queries import MEMORY_COLUMNS, US_PER_DAY, memory_from_columns
 from projections.schema import BM25_WEIGHTS
@@ -35,58 +36,6 @@ RUN_LENGTH_MIN = 11
 
 SCORED_ROWS_MAX = 20_000
 """Rows that "any term" may score: matching is cheap and BM25 is not (about 0.5 us a row)."""
-
-
-class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """What every hit satisfies. Times are microseconds, spans half open."""
-
-    workspace: int | None
-    now_us: int
-    layers: tuple[str, ...] = ()
-    entity_names: tuple[str, ...] = ()
-    scope: str | None = None
-    tags: tuple[str, ...] = ()
-    """Every one of them."""
-    happened_from: int | None = None
-    happened_to: int | None = None
-    true_at: int | None = None
-    """Only what was true at this instant, superseded and expired memories included."""
-    min_confidence: float | None = None
-    min_importance: float | None = None
-    include_superseded: bool = False
-
-    def conditions(self) -> tuple[str, list[Any]]:
-        """Return SQL over `memories m`, and its parameters."""
-        parts: list[tuple[str, Sequence[Any]]] = [("m.workspace = ?", (self.workspace,))]
-        if self.true_at is not None:
-            parts.append(("(m.true_from IS NULL OR m.true_from <= ?)", (self.true_at,)))
-            parts.append(("(m.true_until IS NULL OR m.true_until > ?)", (self.true_at,)))
-        else:
-            parts.append(("(m.expires_us IS NULL OR m.expires_us > ?)", (self.now_us,)))
-            if not self.include_superseded:
-                parts.append(("m.superseded_by IS NULL", ()))
-        if self.layers:
-            parts.append((f"m.layer IN ({', '.join('?' * len(self.layers))})", self.layers))
-        if self.entity_names:
-            marks = ", ".join("?" * len(self.entity_names))
-            parts.append((f"m.entity_name IN ({marks})", self.entity_names))
-        if self.scope is not None:
-            parts.append(("m.scope = ?", (self.scope,)))
-        parts += [
-            ("EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = ?)", (tag,))
-            for tag in self.tags
-        ]
-        if self.happened_from is not None:
-            parts.append(("m.happened_to > ?", (self.happened_from,)))
-        if self.happened_to is not None:
-            parts.append(("m.happened_from < ?", (self.happened_to,)))
-        if self.min_confidence is not None:
-            parts.append(("m.confidence >= ?", (self.min_confidence,)))
-        if self.min_importance is not None:
-            parts.append(("m.importance >= ?", (self.min_importance,)))
-        return " AND ".join(sql for sql, _ in parts), [
-            value for _, values in parts for value in values
-        ]
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +94,7 @@ def search_text(
             if len(found) > offset + limit:
                 break
     ranked = _rerank(list(found.values()), runs, filters.now_us)
-    return _page(connection, ranked, matched, limit=limit, offset=offset)
+    return _page(connection, ranked, matched, filters.now_us, limit=limit, offset=offset)
 
 
 def search_exact(
@@ -164,7 +113,7 @@ def search_exact(
             if len(candidates) == wanted:
                 break
     ranked = _rerank(candidates, [0], filters.now_us)
-    return _page(connection, ranked, "substring", limit=limit, offset=offset)
+    return _page(connection, ranked, "substring", filters.now_us, limit=limit, offset=offset)
 
 
 def _relaxations(connection: Connection, query: Query) -> Iterator[tuple[str, str, float]]:
@@ -281,13 +230,15 @@ def _page(
     connection: Connection,
     ranked: list[tuple[float, int]],
     matched: str,
+    now_us: int,
     *,
     limit: int,
     offset: int,
 ) -> Page:
     page = ranked[offset : offset + limit]
+    now = format_us(now_us)
     memories = {
-        rid: memory_from_columns(columns)
+        rid: memory_from_columns(columns, now)
         for rid, *columns in connection.execute(
             f"SELECT m.rid, {MEMORY_COLUMNS} FROM memories m "
             f"WHERE m.rid IN ({', '.join('?' * len(page))})",

@@ -352,6 +352,9 @@ def parse_query(text: str, languages: Languages = ENGLISH_AND_RUSSIAN) -> Query:
     kept: dict[Term, None] = {}
     stopped: dict[Term, None] = {}
     for found in _CHUNK.finditer(text):
+        if (word := memo.plain_word(found[0])) is not None:
+            (stopped if word[1] else kept)[Term(word[0])] = None
+            continue
         for piece in _query_pieces(fold(found[0])):
             term = Term(memo.term(piece), is_prefix=piece.kind == _LAST)
             (stopped if memo.is_stop_word(piece) else kept)[term] = None
@@ -473,6 +476,14 @@ class _Memo(dict[str, str]):
 
     def is_stop_word(self, piece: _Piece) -> bool:
         return piece.text in self._stop_words.get(piece.kind, ())
+
+    def plain_word(self, chunk: str) -> tuple[str, bool] | None:
+        """Return a chunk's term and whether it is a stop word, if the chunk is one plain word."""
+        plain = _PLAIN_WORD.fullmatch(chunk)
+        if plain is None or len(chunk) > WORD_CHARS_MAX:
+            return None
+        stop_words = self._stop_words.get(_PLAIN_KINDS[plain.lastindex or 0], ())
+        return self[chunk], chunk.lower().replace("ё", "е") in stop_words
 
     def tokens(self, found: re.Match[str]) -> Iterator[Token]:
         chunk, base = found[0], found.start()
