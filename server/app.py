@@ -5,39 +5,57 @@ Writes go through the committer, reads through the read side; nothing here knows
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from ledger import Clock, format_us
-from projections.checkpoint import read_checkpoint
+from ledger import Clock, Ledger, format_us
+from projections.activity import ActivityLog
+from projections.aliases import list_aliases, names_of
 from projections.connection import Connection
-from projections.model import Memory, Version
-from projections.queries import (
-    chain_of,
-    deleted_at,
-    find_memory,
-    layer_statistics,
-    versions_of,
-    workspace_rid,
-)
-from projections.search import Filters, Hit, Page, search_exact, search_text
+from projections.filters import Filters
+from projections.health import STALE_AFTER_US, MemoryHealth, memory_health
+from projections.queries import find_memory, layer_statistics, workspace_rid
+from projections.similar import Similar, find_similar
 from projections.snippet import snippet
-from projections.text import Query, Term, fold, parse_query
+from server.activity import ActivityRecorder
+from server.alias_decisions import decide_alias
 from server.commands import (
     LAYERS,
     AddArgs,
+    AddedItem,
+    AddManyArgs,
+    AddManyResult,
     AddResult,
+    AliasArgs,
+    AliasResult,
+    Conflict,
     DeleteArgs,
+    DeleteManyArgs,
+    DeleteManyResult,
     DeleteResult,
-    Found,
+    ExportArgs,
+    ExportResult,
+    GetArgs,
+    GetResult,
+    HealthArgs,
+    HealthResult,
+    HealthStatistics,
     InspectArgs,
     InspectResult,
+    ListArgs,
+    ListResult,
+    Refusal,
     Result,
     SearchArgs,
     SearchResult,
+    SessionEndArgs,
+    SessionEndResult,
+    SessionListArgs,
+    SessionListResult,
+    SessionStartArgs,
+    SessionStartResult,
     UndoArgs,
     UndoResult,
     UpdateArgs,
@@ -45,346 +63,317 @@ from server.commands import (
     WriteArgs,
 )
 from server.commit import Command, Committer, Decide, Repeat
-from server.decide import check_date, decide_add, decide_delete, decide_undo, decide_update
-from server.errors import InvalidArgumentsError, NotFoundError
+from server.errors import UseCaseError
+from server.examine import StoreHealth, diagnosis, examine
+from server.memory_decisions import (
+    CleanupResult,
+    decide_add,
+    decide_cleanup,
+    decide_delete,
+    decide_delete_many,
+    decide_update,
+)
 from server.reads import ReadSide
-from server.repeat import repeat_add, repeat_delete, repeat_undo, repeat_update
+from server.recall import Recall
+from server.repeat import (
+    repeat_add,
+    repeat_alias,
+    repeat_cleanup,
+    repeat_delete,
+    repeat_delete_many,
+    repeat_session_end,
+    repeat_session_start,
+    repeat_undo,
+    repeat_update,
+)
+from server.reply import REPAIRED
+from server.schema import convert
+from server.session_decisions import decide_session_end, decide_session_start
 from server.tool import Call
+from server.undo_decisions import decide_undo
 
 ACTOR_NAME_MAX = 200
 ACTOR_UNKNOWN = "unknown"
 
-REPLY_CONTENT_CHARS_MAX = 100_000
-"""Content in one search reply; one memory of the greatest length always fits."""
+CONFLICTS_MAX = 3
+"""Candidates for contradiction that one reply names."""
 
-REPAIRED = "the request held text that is not valid Unicode; each such piece was replaced by U+FFFD"
-
-HISTORY_ENTRIES_MAX = 100
-"""Memories of a chain, and versions of a memory, in one reply."""
+ALIASES_MAX = 1_000
+"""Aliases that one reply lists."""
 
 R = TypeVar("R", bound=Result)
-E = TypeVar("E", Memory, Version)
 
 
 class App:
-    """The use cases over one open store."""
+    """The use cases over one open store.
+
+    Every method raises a `UseCaseError` if it refuses; unless that says otherwise nothing was
+    written.
+    """
 
     def __init__(
         self,
+        ledger: Ledger,
         committer: Committer,
         reads: ReadSide,
         *,
         clock: Clock,
         workspace: str,
+        zone: str,
+        recorder: ActivityRecorder,
+        activity: ActivityLog,
         after_write: Callable[[], None],
     ) -> None:
-        """Bind to the two sides of the store and one workspace.
+        """Bind to the sides of the store and one workspace.
 
         Args:
+            ledger: is looked at by `health`.
             committer: runs the writes.
             reads: runs the reads.
             clock: dates expiry and the age of memories.
             workspace: name of the workspace that is read and written.
+            zone: name of the time zone that dates in words are meant in.
+            recorder: takes note of what is found and read.
+            activity: says what was found and read lately.
             after_write: called once a write is acknowledged; must not take time.
 
         """
-        self._after_write = after_write
+        self._ledger = ledger
         self._committer = committer
         self._reads = reads
         self._clock = clock
         self._workspace = workspace
+        self._activity = activity
+        self._after_write = after_write
+        self._recall = Recall(reads, clock=clock, workspace=workspace, zone=zone, activity=recorder)
 
     def add(self, args: AddArgs, call: Call) -> AddResult:
-        """Store a memory.
+        """Store a memory."""
+        return self._compared(self._write(AddResult, self._add_command(args, call)), args, call)
 
-        Raises:
-            UseCaseError: see `server.errors`; unless it says otherwise nothing was written.
-
-        """
-        return self._write(AddResult, args, decide_add, repeat_add, call)
+    def add_many(self, args: AddManyArgs, call: Call) -> AddManyResult:
+        """Store memories, each on its own: what is refused stops no other."""
+        items: list[AddArgs | UseCaseError] = []
+        for index, item in enumerate(args.memories):
+            try:
+                items.append(_with_key(convert(item, AddArgs), args.idempotency_key, index))
+            except UseCaseError as refusal:
+                items.append(refusal)
+        commands = [self._add_command(item, call) for item in items if isinstance(item, AddArgs)]
+        outcomes = iter(self._committer.submit_all(commands))
+        results = [
+            self._added(item, next(outcomes), call) if isinstance(item, AddArgs) else _refused(item)
+            for item in items
+        ]
+        if commands:
+            self._after_write()
+        return AddManyResult(
+            results=tuple(results),
+            added_count=sum(item.added is not None and item.added.created for item in results),
+            refused_count=sum(item.error is not None for item in results),
+            notes=(REPAIRED,) if call.repaired else (),
+        )
 
     def update(self, args: UpdateArgs, call: Call) -> UpdateResult:
-        """Change a memory in place, or supersede it.
-
-        Raises:
-            UseCaseError: as `add`.
-
-        """
-        return self._write(UpdateResult, args, decide_update, repeat_update, call)
+        """Change a memory in place, or supersede it."""
+        return self._write(UpdateResult, self._command(args, decide_update, repeat_update, call))
 
     def delete(self, args: DeleteArgs, call: Call) -> DeleteResult:
-        """Delete a memory.
+        """Delete a memory."""
+        return self._write(DeleteResult, self._command(args, decide_delete, repeat_delete, call))
 
-        Raises:
-            UseCaseError: as `add`.
-
-        """
-        return self._write(DeleteResult, args, decide_delete, repeat_delete, call)
+    def delete_many(self, args: DeleteManyArgs, call: Call) -> DeleteManyResult:
+        """Delete the memories that satisfy a filter."""
+        return self._write(
+            DeleteManyResult, self._command(args, decide_delete_many, repeat_delete_many, call)
+        )
 
     def undo(self, args: UndoArgs, call: Call) -> UndoResult:
-        """Undo an operation.
+        """Undo an operation."""
+        return self._write(UndoResult, self._command(args, decide_undo, repeat_undo, call))
 
-        Raises:
-            UseCaseError: as `add`.
+    def session_start(self, args: SessionStartArgs, call: Call) -> SessionStartResult:
+        """Begin a session."""
+        return self._write(
+            SessionStartResult,
+            self._command(args, decide_session_start, repeat_session_start, call),
+        )
 
-        """
-        return self._write(UndoResult, args, decide_undo, repeat_undo, call)
+    def session_end(self, args: SessionEndArgs, call: Call) -> SessionEndResult:
+        """End a session."""
+        return self._write(
+            SessionEndResult, self._command(args, decide_session_end, repeat_session_end, call)
+        )
+
+    def session_list(self, args: SessionListArgs, call: Call) -> SessionListResult:
+        """List sessions, newest first."""
+        return self._recall.sessions(args, call)
+
+    def alias(self, args: AliasArgs, call: Call) -> AliasResult:
+        """Add, remove or list further names of entities."""
+        if args.action != "list":
+            return self._write(AliasResult, self._command(args, decide_alias, repeat_alias, call))
+        return self._reads.run(call, lambda connection: self._aliases(connection, args))
 
     def search(self, args: SearchArgs, call: Call) -> SearchResult:
-        """Find memories.
+        """Find memories by words, or by a piece of their text."""
+        return self._recall.search(args, call)
 
-        Raises:
-            InvalidArgumentsError: the query is blank, or a date is none.
-            UseCaseError: the store cannot be read now.
+    def list(self, args: ListArgs, call: Call) -> ListResult:
+        """List the memories that satisfy filters."""
+        return self._recall.list(args, call)
 
-        """
-        started = time.perf_counter()
-        if not args.query.strip():
-            raise InvalidArgumentsError(
-                "`query` is blank; it must hold at least one character that is not white space.",
-                details={"field": "query"},
-            )
-        query = parse_query(args.query)
-        notes = [REPAIRED] if call.repaired else []
-        notes += _gap_notes(self._reads.current(call).gaps)
-        if not (query.terms if args.mode == "fts" else fold(args.query)):
-            # In exact mode: nothing but invisible characters, which every text would hold.
-            notes.append("the query holds no word, number or symbol to search for")
-            page = Page(hits=(), has_more=False, matched="all")
-        else:
-            page = self._find(args, query, call)
-        if args.mode == "fts" and query.dropped:
-            notes.append(f"the query is long: {query.dropped} words or phrases were left out")
-        budget = _Budget()
-        memories = _dressed(page.hits, query.terms, budget)
-        if budget.cut:
-            notes.append(
-                f"the content of {budget.cut} memories is cut to its snippet (content_cut); "
-                "memory_inspect with the id gives the whole"
-            )
-        return SearchResult(
-            memories=memories,
-            returned_count=len(memories),
-            has_more=page.has_more,
-            next_offset=args.offset + len(memories) if page.has_more else None,
-            mode=args.mode,
-            matched=page.matched,
-            query_time_ms=round((time.perf_counter() - started) * 1e3, 3),
-            notes=tuple(notes),
-        )
+    def get(self, args: GetArgs, call: Call) -> GetResult:
+        """Read memories by their ids."""
+        return self._recall.get(args, call)
 
     def inspect(self, args: InspectArgs, call: Call) -> InspectResult:
-        """Look at one memory, or count them.
+        """Look at one memory, or count them."""
+        return self._recall.inspect(args, call)
 
-        Raises:
-            NotFoundError: no memory of this workspace has the id, or ever had.
-            UseCaseError: the store cannot be read now.
+    def export(self, args: ExportArgs, call: Call) -> ExportResult:
+        """Write memories as text, as many as fit one reply."""
+        return self._recall.export(args, call)
 
-        """
-        memory_id, history = args.id, args.include_history
-        if memory_id is None:
-            result = self._reads.run(call, lambda connection: self._statistics(connection, args))
-        else:
-            result = self._reads.run(
-                call, lambda connection: self._inspect_one(connection, memory_id, history=history)
+    def export_whole(self, args: ExportArgs, call: Call) -> Iterator[str]:
+        """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
+        return self._recall.export_whole(args, call)
+
+    def health(self, args: HealthArgs, call: Call) -> HealthResult:
+        """Examine the store; delete what has expired, if asked to."""
+        cleaned = None
+        if args.cleanup:
+            command = self._command(args, decide_cleanup, repeat_cleanup, call)
+            cleaned = self._write(CleanupResult, command)
+        now_us = self._clock.now_us()
+        read_ids = self._activity.read_since(now_us - STALE_AFTER_US)
+        generation = self._reads.current(call)
+
+        def look(
+            connection: Connection,
+        ) -> tuple[MemoryHealth, StoreHealth, HealthStatistics]:
+            rid = workspace_rid(connection, self._workspace)
+            return (
+                memory_health(connection, rid, now_us=now_us, read_ids=read_ids),
+                examine(self._ledger, generation, connection),
+                _statistics(connection, rid, now_us),
             )
-        gaps = _gap_notes(self._reads.current(call).gaps)
-        return msgspec.structs.replace(result, notes=(*result.notes, *gaps)) if gaps else result
 
-    def _write(
-        self, result: type[R], args: WriteArgs, decide: Decide, repeat: Repeat, call: Call
-    ) -> R:
-        reply = self._committer.submit(
-            Command(
-                args=args,
-                decide=decide,
-                repeat=repeat,
-                workspace=self._workspace,
-                actor=call.actor_name[:ACTOR_NAME_MAX] or ACTOR_UNKNOWN,
-                call=call,
-            )
+        result = diagnosis(*self._reads.run(call, look))
+        if cleaned is None:
+            return result
+        return msgspec.structs.replace(
+            result,
+            cleaned_expired=cleaned.cleaned,
+            remaining_expired=cleaned.remaining,
+            position=cleaned.position,
+            notes=cleaned.notes,
         )
+
+    def _add_command(self, args: AddArgs, call: Call) -> Command:
+        return self._command(args, decide_add, repeat_add, call)
+
+    def _command(self, args: WriteArgs, decide: Decide, repeat: Repeat, call: Call) -> Command:
+        return Command(
+            args=args,
+            decide=decide,
+            repeat=repeat,
+            workspace=self._workspace,
+            actor=call.actor_name[:ACTOR_NAME_MAX] or ACTOR_UNKNOWN,
+            call=call,
+        )
+
+    def _write(self, result: type[R], command: Command) -> R:
+        reply = self._committer.submit(command)
         assert isinstance(reply, result)
         self._after_write()
-        if call.repaired:
+        if command.call.repaired:
             return msgspec.structs.replace(reply, notes=(*reply.notes, REPAIRED))
         return reply
 
-    def _find(self, args: SearchArgs, query: Query, call: Call) -> Page:
-        filters = self._filters(args)
+    def _added(self, args: AddArgs, outcome: object, call: Call) -> AddedItem:
+        """Say what became of one item of a batch.
 
-        def find(connection: Connection) -> Page:
-            rid = workspace_rid(connection, self._workspace)
-            here = msgspec.structs.replace(filters, workspace=rid)
-            if args.mode == "exact":
-                return search_exact(
-                    connection, args.query, here, limit=args.limit, offset=args.offset
-                )
-            return search_text(connection, query, here, limit=args.limit, offset=args.offset)
+        Raises:
+            BaseException: it failed in a way nobody foresaw.
 
-        page = self._reads.run(call, find)
-        if not page.hits and not self._reads.believe(call):
-            page = self._reads.run(call, find)
-        return page
+        """
+        if isinstance(outcome, UseCaseError):
+            return _refused(outcome)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        assert isinstance(outcome, AddResult)
+        return AddedItem(added=self._compared(outcome, args, call))
 
-    def _filters(self, args: SearchArgs) -> Filters:
-        true_at = None if args.as_of is None else check_date("as_of", args.as_of)[1] - 1
-        happened_from = (
-            None if args.date_from is None else check_date("date_from", args.date_from)[0]
-        )
-        happened_to = None if args.date_to is None else check_date("date_to", args.date_to)[1]
-        if happened_from is not None and happened_to is not None and happened_to <= happened_from:
-            raise InvalidArgumentsError(
-                "`date_to` lies before `date_from`; nothing can have happened then.",
-                details={"field": "date_to"},
+    def _compared(self, added: AddResult, args: AddArgs, call: Call) -> AddResult:
+        """Name what is stored about the same entity in similar words.
+
+        The memory is stored whatever comes of this, so nothing here is an error of the call.
+        """
+        if args.entity_name is None or not added.created:
+            return added
+        try:
+            similar = self._reads.run(call, lambda connection: self._similar(connection, added.id))
+        except UseCaseError as error:
+            note = f"what it may contradict was not looked for: {error.message}"
+            return msgspec.structs.replace(added, notes=(*added.notes, note))
+        conflicts = tuple(
+            Conflict(
+                id=each.memory.id,
+                snippet=snippet(each.memory.content, ()),
+                similarity=each.similarity,
             )
-        return Filters(
-            workspace=None,
-            now_us=self._clock.now_us(),
-            layers=tuple(dict.fromkeys(args.layers)),
-            entity_names=() if args.entity_name is None else (args.entity_name,),
-            scope=args.scope,
-            tags=args.tags,
-            happened_from=happened_from,
-            happened_to=happened_to,
-            true_at=true_at,
-            min_confidence=args.min_confidence,
-            min_importance=args.min_importance,
-            include_superseded=args.include_superseded,
+            for each in similar
+        )
+        return msgspec.structs.replace(added, potential_conflicts=conflicts)
+
+    def _similar(self, connection: Connection, memory_id: str) -> Sequence[Similar]:
+        rid, now_us = workspace_rid(connection, self._workspace), self._clock.now_us()
+        memory = find_memory(connection, rid, memory_id, format_us(now_us))
+        if memory is None or memory.entity_name is None:
+            return []
+        filters = Filters(
+            workspace=rid,
+            now_us=now_us,
+            entity_names=names_of(connection, rid, memory.entity_name),
+        )
+        return find_similar(connection, memory, filters, limit=CONFLICTS_MAX)
+
+    def _aliases(self, connection: Connection, args: AliasArgs) -> AliasResult:
+        rid = workspace_rid(connection, self._workspace)
+        name = args.entity_name or args.alias
+        names = None if name is None else names_of(connection, rid, name)
+        found = list_aliases(connection, rid, names, ALIASES_MAX + 1)
+        return AliasResult(
+            changed=False,
+            aliases=tuple(found[:ALIASES_MAX]),
+            notes=(
+                (f"only the first {ALIASES_MAX} aliases are listed; pass an entity_name",)
+                if len(found) > ALIASES_MAX
+                else ()
+            ),
         )
 
-    def _statistics(self, connection: Connection, args: InspectArgs) -> InspectResult:
-        checkpoint = read_checkpoint(connection)
-        layers = layer_statistics(
-            connection,
-            workspace_rid(connection, self._workspace),
-            layers=LAYERS if args.layer is None else (args.layer,),
-            entity_names=None if args.entity_name is None else (args.entity_name,),
-            now_us=self._clock.now_us(),
-        )
-        return InspectResult(
-            layers=layers,
-            total=sum(layer.total for layer in layers.values()),
-            workspace=self._workspace,
-            position=0 if checkpoint is None else checkpoint.seq,
-        )
 
-    def _inspect_one(
-        self, connection: Connection, memory_id: str, *, history: bool
-    ) -> InspectResult:
-        workspace = workspace_rid(connection, self._workspace)
-        memory = find_memory(connection, workspace, memory_id)
-        if memory is None and deleted_at(connection, workspace, memory_id) is None:
-            raise NotFoundError(
-                "There is no memory with this id in this workspace. Ids come from memory_add and "
-                "memory_search.",
-                details={"id": memory_id},
-            )
-        status = "deleted" if memory is None else self._status(memory)
-        if not history:
-            return InspectResult(memory=memory, status=status)
-        chain = [] if memory is None else chain_of(connection, workspace, memory)
-        versions = versions_of(connection, workspace, memory_id)
-        budget = _Budget()
-        kept_chain, kept_versions = _kept(chain, budget), _kept(versions, budget)
-        left_out = len(chain) - len(kept_chain) + len(versions) - len(kept_versions)
-        return InspectResult(
-            memory=memory,
-            status=status,
-            superseded_chain=None if memory is None else kept_chain,
-            versions=kept_versions,
-            notes=_history_notes(left_out, budget.cut),
-        )
-
-    def _status(self, memory: Memory) -> str:
-        if memory.superseded_by is not None:
-            return "superseded"
-        now = format_us(self._clock.now_us())
-        return "active" if memory.expires_at is None or memory.expires_at > now else "expired"
-
-
-class _Budget:
-    """The characters of content that one reply may carry, and how many contents did not fit."""
-
-    def __init__(self) -> None:
-        self._left = REPLY_CONTENT_CHARS_MAX
-        self.cut = 0
-
-    def take(self, content: str | None) -> bool:
-        """Make room for a content; say whether there was any."""
-        length = len(content or "")
-        fits = length <= self._left
-        self._left -= length if fits else 0
-        self.cut += not fits
-        return fits
-
-
-def _kept(entries: list[E], budget: _Budget) -> tuple[E, ...]:
-    """Return the first entries of a history, contents that do not fit cut to their beginning."""
-    return tuple(
-        entry
-        if budget.take(entry.content)
-        else msgspec.structs.replace(
-            entry, content=snippet(entry.content or "", ()), content_cut=True
-        )
-        for entry in entries[:HISTORY_ENTRIES_MAX]
+def _refused(refusal: UseCaseError) -> AddedItem:
+    return AddedItem(
+        error=Refusal(code=refusal.code, message=refusal.message, details=refusal.details)
     )
 
 
-def _history_notes(left_out: int, cut: int) -> tuple[str, ...]:
-    """Say what of a history was left out or cut."""
-    notes = []
-    if left_out:
-        notes.append(f"{left_out} more entries of the history are left out")
-    if cut:
-        notes.append(
-            f"the content of {cut} entries is cut to its beginning (content_cut); "
-            "`mnemolog replay --until` shows the store as it was"
-        )
-    return tuple(notes)
+def _with_key(args: AddArgs, key: str | None, index: int) -> AddArgs:
+    """Give an item of a batch a key of its own, made from the batch's."""
+    if key is None or args.idempotency_key is not None:
+        return args
+    return msgspec.structs.replace(args, idempotency_key=f"{key}#{index}")
 
 
-def _gap_notes(gaps: tuple[str, ...]) -> tuple[str, ...]:
-    """Say that a damaged ledger could be read in part only."""
-    if not gaps:
-        return ()
-    note = (
-        f"{len(gaps)} parts of the ledger are damaged and missing here, and nothing can be "
-        "written; `mnemolog verify` names them"
+def _statistics(connection: Connection, workspace: int | None, now_us: int) -> HealthStatistics:
+    layers = layer_statistics(
+        connection, workspace, layers=LAYERS, entity_names=None, now_us=now_us
     )
-    return (note,)
-
-
-def _dressed(hits: tuple[Hit, ...], terms: tuple[Term, ...], budget: _Budget) -> tuple[Found, ...]:
-    """Return the hits as a reply shows them; contents that do not fit are cut to their snippet."""
-    found = []
-    for hit in hits:
-        memory = hit.memory
-        short = snippet(memory.content, terms)
-        fits = budget.take(memory.content)
-        found.append(
-            Found(
-                content=memory.content if fits else short,
-                content_cut=not fits,
-                snippet=short,
-                score=float(f"{hit.score:.6g}"),
-                id=memory.id,
-                layer=memory.layer,
-                title=memory.title,
-                entity_type=memory.entity_type,
-                entity_name=memory.entity_name,
-                scope=memory.scope,
-                tags=memory.tags,
-                confidence=memory.confidence,
-                importance=memory.importance,
-                source_file=memory.source_file,
-                event_at=memory.event_at,
-                valid_from=memory.valid_from,
-                valid_until=memory.valid_until,
-                expires_at=memory.expires_at,
-                superseded_by=memory.superseded_by,
-                created_at=memory.created_at,
-                version=memory.version,
-            )
-        )
-    return tuple(found)
+    return HealthStatistics(
+        total_active=sum(layer.active for layer in layers.values()),
+        total_superseded=sum(layer.superseded for layer in layers.values()),
+        by_layer={name: layer.active for name, layer in layers.items()},
+    )

@@ -16,13 +16,17 @@ from ledger import (
     RandomIds,
     SystemClock,
 )
-from projections.generation import Generations
+from projections.activity import ActivityLog
+from projections.readonly import generations_at
+from server.activity import ActivityRecorder
 from server.app import App
 from server.commit import Committer
 from server.config import Config
+from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
 from server.reads import ReadSide
 from server.refusal import refusal_of
-from server.stdio import log
+from server.stdio import log, silence
+from server.suggest import Suggestions
 from server.upkeep import Upkeep
 
 CODECS: dict[str, Codec] = {"zstd": "zst", "gzip": "gz"}
@@ -30,6 +34,10 @@ CODECS: dict[str, Codec] = {"zstd": "zst", "gzip": "gz"}
 
 REBUILD_WAIT_S = 10.0
 """How long a call waits for a rebuild before it is told to come back."""
+
+
+ACTIVITY_CLOSE_S = 2.0
+"""How long notes of the last calls may hold up closing."""
 
 
 class Store:
@@ -42,22 +50,30 @@ class Store:
         rebuild_wait_s: float = REBUILD_WAIT_S,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        files: OsFiles | None = None,
+        file_system: FileSystemOf = file_system_of,
         log: Callable[[str], None] = log,
+        on_write: Callable[[], None] = lambda: None,
     ) -> None:
-        """Open a home, creating what is not there.
+        """Open a home, creating what is not there; one that cannot be written to can be read.
 
         Args:
             config: where and how.
             rebuild_wait_s: how long a call waits for a rebuild before it is told to come back.
             clock: dates events, expiry and age; the machine's unless given.
             ids: mints ids and salts; random ones unless given.
-            log: takes what an operator should read, a text each.
+            files: the system's file calls; the real ones unless given.
+            file_system: tells the type of the file system of a folder.
+            log: takes what an operator should read, a text each; at level info of the settings
+                also what the store does.
+            on_write: called once a write is acknowledged; must not take time.
 
         Raises:
             StoreError: the store cannot be opened; the message says why.
 
         """
-        files, clock, ids = OsFiles(), clock or SystemClock(), ids or RandomIds()
+        files, clock, ids = files or OsFiles(), clock or SystemClock(), ids or RandomIds()
+        self._log_info = log if config.logs("info") else silence
         try:
             self.ledger = Ledger.open(
                 ledger_folder(config),
@@ -71,39 +87,94 @@ class Store:
         except (LedgerError, OSError) as error:
             log(f"mnemolog: {error}")
             raise refusal_of(error) from error
+        projections = projections_folder(config, self.ledger, file_system)
+        _warn(config, self.ledger, projections, log)
+        files.tighten(projections)
         self.reads = ReadSide(
             self.ledger,
-            Generations(projections_folder(config), files),
+            generations_at(projections, self.ledger),
             lock_timeout_s=config.lock_timeout_s,
             rebuild_wait_s=rebuild_wait_s,
             log=log,
+            log_info=self._log_info,
         )
         committer = Committer(
-            self.ledger, self.reads, clock=clock, ids=ids, lock_timeout_s=config.lock_timeout_s
+            self.ledger,
+            self.reads,
+            clock=clock,
+            ids=ids,
+            zone=config.time_zone,
+            lock_timeout_s=config.lock_timeout_s,
         )
-        self.upkeep = Upkeep(self.ledger, self.reads, committer, log=log)
+        self.upkeep = Upkeep(self.ledger, self.reads, committer, log=log, log_info=self._log_info)
+        self.suggestions = Suggestions(self.reads, clock=clock, workspace=config.workspace)
+
+        def after_write() -> None:
+            self.upkeep.note_write()
+            on_write()
+
+        self.activity_path = activity_file(projections)
+        self.recorder = ActivityRecorder(
+            self.activity_path,
+            clock=clock,
+            log=log,
+            enabled=config.activity and not self.is_read_only,
+        )
         self.app = App(
+            self.ledger,
             committer,
             self.reads,
             clock=clock,
             workspace=config.workspace,
-            after_write=self.upkeep.note_write,
+            zone=config.time_zone,
+            recorder=self.recorder,
+            activity=ActivityLog(self.activity_path, config.workspace),
+            after_write=after_write,
         )
+        self._log_info(f"mnemolog: opened the store in {config.home}")
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written: found when the store was opened, and so until it is."""
+        return self.ledger.is_read_only
 
     def close(self) -> None:
         """Close the store; what was acknowledged is on disk already."""
+        self.recorder.close(ACTIVITY_CLOSE_S)
         self.reads.close()
         self.ledger.close()
+        self._log_info("mnemolog: closed the store")
+
+
+def activity_file(projections: Path) -> Path:
+    """Return where the activity log is: beside the projections, on a disk of this machine."""
+    return projections.parent / "activity.db"
 
 
 def ledger_folder(config: Config) -> Path:
     """Return where a home's ledger is."""
-    return config.home / "ledger"
+    return config.home.resolve() / "ledger"
 
 
-def projections_folder(config: Config) -> Path:
-    """Return where a home's projections are."""
-    return config.home / "projections"
+def projections_folder(
+    config: Config, ledger: Ledger, file_system: FileSystemOf = file_system_of
+) -> Path:
+    """Return where a home's projections are: in it, or on this machine if it is on the network."""
+    home = config.home.resolve()
+    if file_system(home) in SHARED:
+        return local_folder(ledger.id, file_system) / "projections"
+    return home / "projections"
+
+
+def _warn(config: Config, ledger: Ledger, projections: Path, log: Callable[[str], None]) -> None:
+    """Tell an operator what is unusual about a home."""
+    home = config.home.resolve()
+    if ledger.is_read_only:
+        log(f"mnemolog: {home} is opened read-only ({ledger.refusal})")
+    if projections.parent != home:
+        log(f"mnemolog: {home} is on a network drive; its projections are kept in {projections}")
+    if home.stat().st_mode & 0o077:
+        log(f"mnemolog: {home} is open to other users; `chmod 700` closes it")
 
 
 def open_ledger(config: Config) -> Ledger:

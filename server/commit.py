@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection
 from projections.facts import Facts
 from projections.generation import Generation
 from server.commands import WriteArgs, request_digest_input
-from server.decide import Decision, Moment
+from server.decision import Decision, Moment
 from server.errors import (
     DamagedError,
     IdempotencyConflictError,
@@ -83,6 +83,13 @@ class _Pending:
         self.settle: Callable[[], msgspec.Struct] | None = None
         """Makes the reply; set once decided, called once durable."""
 
+    def outcome(self) -> msgspec.Struct | BaseException:
+        """Return what became of the command."""
+        if self.error is not None:
+            return self.error
+        assert self.reply is not None
+        return self.reply
+
 
 class Committer:
     """Runs the commands of this process, one round at a time."""
@@ -94,13 +101,15 @@ class Committer:
         *,
         clock: Clock,
         ids: IdSource,
+        zone: str,
         lock_timeout_s: float,
     ) -> None:
-        """Bind to the ledger and the read side."""
+        """Bind to the ledger and the read side; `zone` is what dates in words are meant in."""
         self._ledger = ledger
         self._reads = reads
         self._clock = clock
         self._ids = ids
+        self._zone = zone
         self._lock_timeout_s = lock_timeout_s
         self._known: dict[tuple[str, str, str], _Parties] = {}
         self._waiting: list[_Pending] = []
@@ -114,16 +123,23 @@ class Committer:
             UseCaseError: it was refused; unless it says otherwise nothing was written.
 
         """
-        pending = _Pending(command)
+        (outcome,) = self.submit_all([command])
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def submit_all(self, commands: Sequence[Command]) -> list[msgspec.Struct | BaseException]:
+        """Do several commands, each on its own; return the reply or the refusal of each.
+
+        They share syncs: one for each `COMMANDS_PER_ROUND_MAX` of them.
+        """
+        pending = [_Pending(command) for command in commands]
         with self._waiting_mutex:
-            self._waiting.append(pending)
+            self._waiting += pending
         with self._leading:
-            while not pending.done:
+            while not all(each.done for each in pending):
                 self._lead()
-        if pending.error is not None:
-            raise pending.error
-        assert pending.reply is not None
-        return pending.reply
+        return [each.outcome() for each in pending]
 
     def exclusively(self, work: Callable[[Generation], None], *, lock_timeout_s: float) -> bool:
         """Run upkeep that writes to the tables but not to the ledger; False if it cannot be now.
@@ -248,6 +264,7 @@ class Committer:
                 return
             moment = Moment(
                 now_us=self._clock.now_us(),
+                zone=self._zone,
                 new_id=self._ids.new_id,
                 new_salt=self._ids.new_salt,
                 request=request,
@@ -302,15 +319,16 @@ class Committer:
         if not decision.events:
             return 0
         position = 0
-        batches = [([event], 0, "") for event in parties.introductions]
-        batches.append((list(decision.events), decision.undo, digest))
-        for events, undo, ik in batches:
+        batches = [([event], 0, "", "") for event in parties.introductions]
+        batches.append((list(decision.events), decision.undo, decision.session, digest))
+        for events, undo, session, ik in batches:
             try:
                 records = group.add(
                     Batch(
                         workspace=parties.workspace_id,
                         actor=parties.agent_id,
                         events=events,
+                        session=session,
                         undo=undo,
                         ik=ik,
                     )

@@ -7,6 +7,8 @@ UseCaseError
 ├── VersionConflictError       the memory has moved since the caller looked
 ├── SupersededError            only the newest memory of a chain can be superseded
 ├── UndoConflictError          later operations touched the same memories
+├── SessionEndedError          the session has ended already
+├── AliasConflictError         the name stands for another entity already
 ├── IdempotencyConflictError   the key was used for another request
 └── StoreError                 the store cannot do it now
     ├── BusyError              another process kept the lock for too long
@@ -78,6 +80,18 @@ class UndoConflictError(UseCaseError):
     """The operation cannot be undone; `details["later"]` holds the positions in the way."""
 
     code = "undo_conflict"
+
+
+class SessionEndedError(UseCaseError):
+    """The session has ended already; `details["ended_at"]` says when."""
+
+    code = "session_ended"
+
+
+class AliasConflictError(UseCaseError):
+    """The name stands for another entity already; `details["entity_name"]` is that entity."""
+
+    code = "alias_conflict"
 
 
 class IdempotencyConflictError(UseCaseError):

@@ -23,11 +23,12 @@ from projections.connection import (
     Interrupted,
     StatementError,
 )
-from projections.errors import ProgramOutdatedError, ProjectionError
+from projections.errors import ProgramOutdatedError, ProjectionError, ProjectionUnusableError
 from projections.generation import Generation, Generations
 from projections.integrity import find_damage
 from projections.rebuild import Progress, rebuild, salvage
 from server.errors import (
+    BusyError,
     CallCancelledError,
     OutdatedError,
     RebuildingError,
@@ -58,9 +59,11 @@ class ReadSide:
         lock_timeout_s: float,
         rebuild_wait_s: float,
         log: Callable[[str], None],
+        log_info: Callable[[str], None],
     ) -> None:
         """Bind to a ledger and its generations; nothing is opened yet."""
         self._log = log
+        self._log_info = log_info
         self._ledger = ledger
         self._generations = generations
         self._lock_timeout_s = lock_timeout_s
@@ -79,6 +82,7 @@ class ReadSide:
             CallCancelledError: the call was taken back.
             RebuildingError: the projections are being rebuilt and that takes longer.
             OutdatedError: a newer program owns the projections.
+            BusyError: others write to a store that this process may only read.
 
         """
         for attempt in range(READ_ATTEMPTS):
@@ -89,7 +93,9 @@ class ReadSide:
                     call.on_cancel(connection.interrupt),
                     connection.transaction(write=False),
                 ):
-                    return read(connection)
+                    result = read(connection)
+                if generation.is_as_found():
+                    return result
             except Interrupted as error:
                 raise CallCancelledError("The call was cancelled.") from error
             except (*DAMAGE_ERRORS, CannotOpen) as error:
@@ -97,7 +103,7 @@ class ReadSide:
                 if attempt == READ_ATTEMPTS - 1:
                     raise
                 self.report_damage(generation, str(error))
-        raise AssertionError("the loop returns or raises")
+        raise BusyError("The store changes while it is read, and may not be locked. Try again.")
 
     def current(self, call: Call) -> Generation:
         """Return the generation in use, waiting for a rebuild if there must be one.
@@ -126,7 +132,11 @@ class ReadSide:
         """
         with self._mutex:
             try:
-                if self._generation is None or self._generations.stamp() != self._stamp:
+                if (
+                    self._generation is None
+                    or self._generations.stamp() != self._stamp
+                    or not self._generation.is_as_found()
+                ):
                     self._open()
             except OSError as error:
                 raise refusal_of(error) from error
@@ -201,6 +211,7 @@ class ReadSide:
         with self._mutex:
             self._retire()
         self.close_retired()
+        self._generations.close()
 
     def _open(self) -> None:
         if self._rebuild is not None and not self._rebuild.done.is_set():
@@ -214,6 +225,10 @@ class ReadSide:
             except BaseException:
                 generation.close()
                 raise
+        except ProjectionUnusableError as error:
+            self._log(f"mnemolog: {error}; reading from a copy in a temporary folder instead")
+            self._start_rebuild()
+            return
         except ProgramOutdatedError as error:
             raise OutdatedError(f"The store is newer than this program: {error}.") from error
         except (ProjectionError, *DAMAGE_ERRORS, StatementError):
@@ -233,9 +248,13 @@ class ReadSide:
                 generation.catch_up(writer)
 
     def _retire(self) -> None:
-        if self._generation is not None:
+        if self._generation is None:
+            return
+        if self._ledger.is_read_only:
+            self._generation.close()  # nobody writes to it
+        else:
             self._retired.append(self._generation)
-            self._generation = None
+        self._generation = None
 
     def _start_rebuild(self) -> None:
         if self._rebuild is not None and not self._rebuild.done.is_set():
@@ -259,13 +278,15 @@ class ReadSide:
                 )
 
     def _rebuild_strictly(self, progress: Progress) -> None:
-        rebuild(
+        self._log_info("mnemolog: rebuilding the projections from the ledger")
+        report = rebuild(
             self._ledger,
             self._generations,
             lock_timeout_s=self._lock_timeout_s,
             known=None,
             progress=progress,
         )
+        self._log_info(f"mnemolog: rebuilt {report.events} events into {report.generation}")
 
     def _wait(self, running: _Rebuild, call: Call) -> None:
         with call.on_cancel(running.wake):

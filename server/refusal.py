@@ -41,6 +41,12 @@ def refusal_of(error: Exception) -> StoreError:  # noqa: PLR0911 - one table
             )
         case LedgerWriteError(reason="disk_full") | LedgerReadOnlyError(reason="disk_full"):
             return DiskFullError("The disk is full; nothing was written. Free some space.")
+        case LedgerReadOnlyError(reason="no_locks"):
+            return ReadOnlyError(
+                "The store is on a file system without working locks (flock); nothing was "
+                "written. Reading goes on. Move the store to a disk of this machine.",
+                details={"reason": error.reason},
+            )
         case LedgerWriteError() | LedgerReadOnlyError():
             return ReadOnlyError(
                 f"The ledger cannot be written to ({error.reason}); nothing was written.",

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from projections.facts import Current, Facts, Tombstone
+import msgspec
+
+from projections.facts import Current, Facts, StandingAlias, StandingSession, Tombstone
+from projections.model import Alias
 from server.commands import (
+    IDS_MAX,
     AddArgs,
     AddResult,
+    AliasArgs,
+    AliasResult,
     DeleteArgs,
+    DeleteManyArgs,
+    DeleteManyResult,
     DeleteResult,
+    HealthArgs,
+    SessionEndArgs,
+    SessionEndResult,
+    SessionStartArgs,
+    SessionStartResult,
     UndoArgs,
     UndoResult,
     UpdateArgs,
     UpdateResult,
 )
+from server.memory_decisions import CleanupResult
+from server.session_decisions import ended
 
 REPEATED = "the idempotency key was used before: nothing was written, this is what it did then"
 
@@ -20,6 +35,7 @@ REPEATED = "the idempotency key was used before: nothing was written, this is wh
 def repeat_add(args: AddArgs, facts: Facts, position: int) -> AddResult:
     """Reply to a repeated memory_add."""
     memory = facts.touched(position)[0].now
+    assert isinstance(memory, Current | Tombstone)
     return AddResult(
         id=memory.id,
         layer=args.layer,
@@ -33,14 +49,13 @@ def repeat_add(args: AddArgs, facts: Facts, position: int) -> AddResult:
 
 def repeat_update(args: UpdateArgs, facts: Facts, position: int) -> UpdateResult:
     """Reply to a repeated memory_update."""
-    touched = facts.touched(position)
-    new = touched[0].now if args.supersede else None
-    memory = touched[0].now
+    memory = facts.touched(position)[0].now
+    assert isinstance(memory, Current | Tombstone)
     return UpdateResult(
         updated_id=args.id,
         superseded=args.supersede,
         changed=False,
-        new_id=None if new is None else new.id,
+        new_id=memory.id if args.supersede else None,
         version=_version(memory),
         position=position,
         state=state_name(memory),
@@ -61,8 +76,76 @@ def repeat_undo(args: UndoArgs, facts: Facts, position: int) -> UndoResult:
         undone=False,
         undone_position=facts.undoes(position) or 0,
         position=position,
-        memories=tuple(memory.memory_id for memory in facts.touched(position)),
+        memories=tuple(subject.now.id for subject in facts.touched(position)),
         notes=(REPEATED,),
+    )
+
+
+def repeat_delete_many(args: DeleteManyArgs, facts: Facts, position: int) -> DeleteManyResult:
+    """Reply to a repeated memory_delete_many."""
+    deleted = _deleted(facts, position)
+    return DeleteManyResult(
+        deleted_count=0,
+        matched_count=len(deleted),
+        remaining_count=0,
+        ids=deleted[:IDS_MAX],
+        dry_run=args.dry_run,
+        position=position,
+        notes=(REPEATED,),
+    )
+
+
+def repeat_cleanup(args: HealthArgs, facts: Facts, position: int) -> CleanupResult:
+    """Reply to a repeated cleaning."""
+    del args, facts
+    return CleanupResult(cleaned=0, remaining=0, position=position, notes=(REPEATED,))
+
+
+def repeat_session_start(args: SessionStartArgs, facts: Facts, position: int) -> SessionStartResult:
+    """Reply to a repeated memory_session_start."""
+    del args
+    session = _session(facts, position)
+    return SessionStartResult(
+        id=session.id,
+        started_at="" if session.state is None else session.state.started_at,
+        position=position,
+        notes=(REPEATED,),
+    )
+
+
+def repeat_session_end(args: SessionEndArgs, facts: Facts, position: int) -> SessionEndResult:
+    """Reply to a repeated memory_session_end; its summary is text and is not repeated."""
+    state = _session(facts, position).state
+    count = facts.count_of_session(args.id)
+    if state is None or state.ended_at is None:  # the end was undone since
+        return SessionEndResult(
+            id=args.id, memories_count=count, position=position, notes=(REPEATED,)
+        )
+    silent = msgspec.structs.replace(state, summary=None)
+    return msgspec.structs.replace(ended(args.id, silent, count, position), notes=(REPEATED,))
+
+
+def repeat_alias(args: AliasArgs, facts: Facts, position: int) -> AliasResult:
+    """Reply to a repeated memory_alias; the names are those of the request."""
+    alias = facts.touched(position)[0].now
+    assert isinstance(alias, StandingAlias)
+    names = (
+        ()
+        if args.alias is None or args.entity_name is None
+        else (Alias(alias=args.alias, entity_name=args.entity_name),)
+    )
+    return AliasResult(changed=False, aliases=names, position=position, notes=(REPEATED,))
+
+
+def _session(facts: Facts, position: int) -> StandingSession:
+    session = facts.touched(position)[0].now
+    assert isinstance(session, StandingSession)
+    return session
+
+
+def _deleted(facts: Facts, position: int) -> tuple[str, ...]:
+    return tuple(
+        subject.now.id for subject in facts.touched(position) if subject.type == "memory_deleted"
     )
 
 

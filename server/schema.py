@@ -2,7 +2,8 @@
 
 `convert` accepts what models send by mistake where the meaning is plain: numbers and booleans as
 strings, lists and objects as JSON in a string, null for an optional field. Everything else is
-refused with the field, what was got and what is accepted.
+refused with the field, what was got and what is accepted. A Struct with `refuses_null` refuses a
+null as well: where a filter says what to delete, an absent value and an empty one differ.
 """
 
 import math
@@ -39,7 +40,9 @@ def json_schema(struct: type[msgspec.Struct]) -> JsonSchema:
     Enumerations keep the order in which they are declared. The dictionary is shared: do not change
     it.
     """
-    (root,), definitions = msgspec.json.schema_components([struct], ref_template=_REFS + "{name}")
+    (root, *_), definitions = msgspec.json.schema_components(
+        [struct, *_checked_alone(struct)], ref_template=_REFS + "{name}"
+    )
     # Through JSON and back, so that defaults such as tuples are what a client will see.
     definitions = msgspec.json.decode(msgspec.json.encode(definitions), type=dict[str, JsonSchema])
     orders: dict[frozenset[object], list[object]] = {}
@@ -56,6 +59,20 @@ def json_schema(struct: type[msgspec.Struct]) -> JsonSchema:
     if definitions:
         schema["$defs"] = definitions
     return schema
+
+
+def _checked_alone(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+    """The Structs of items that a handler converts one by one: `Meta(extra={"struct": ...})`."""
+    found = []
+    pending: list[object] = [field.type for field in msgspec.structs.fields(struct)]
+    while pending:
+        hint = pending.pop()
+        if isinstance(hint, msgspec.Meta):
+            if hint.extra is not None:
+                found.append(hint.extra["struct"])
+        else:
+            pending += typing.get_args(hint)
+    return found
 
 
 def _collect_literals(
@@ -82,7 +99,9 @@ def _tidy(node: JsonSchema, orders: dict[frozenset[object], list[object]]) -> Js
     for key, value in node.items():
         match key:
             case "properties":
-                tidied[key] = {name: _tidy(child, orders) for name, child in value.items()}
+                first = [name for name in value if name in node.get("required", ())]
+                names = dict.fromkeys([*first, *value])
+                tidied[key] = {name: _tidy(value[name], orders) for name in names}
             case "items" | "additionalProperties" if isinstance(value, dict):
                 tidied[key] = _tidy(value, orders)
             case "anyOf":
@@ -183,8 +202,9 @@ def _struct_mender(info: structure.StructType, made: dict[type, Mend]) -> Mend:
         return mended
 
     made[info.cls] = mend
+    refuses_null = getattr(info.cls, "refuses_null", False)
     for field in info.fields:
-        optional = not field.required and not _takes(field.type, structure.NoneType)
+        optional = not (field.required or refuses_null or _takes(field.type, structure.NoneType))
         fields[field.encode_name] = (_mender_of(field.type, made), optional)
     return mend
 

@@ -7,13 +7,33 @@ from typing import TYPE_CHECKING
 
 from server.commands import (
     AddArgs,
+    AddManyArgs,
+    AddManyResult,
     AddResult,
+    AliasArgs,
+    AliasResult,
     DeleteArgs,
+    DeleteManyArgs,
+    DeleteManyResult,
     DeleteResult,
+    ExportArgs,
+    ExportResult,
+    GetArgs,
+    GetResult,
+    HealthArgs,
+    HealthResult,
     InspectArgs,
     InspectResult,
+    ListArgs,
+    ListResult,
     SearchArgs,
     SearchResult,
+    SessionEndArgs,
+    SessionEndResult,
+    SessionListArgs,
+    SessionListResult,
+    SessionStartArgs,
+    SessionStartResult,
     UndoArgs,
     UndoResult,
     UpdateArgs,
@@ -46,9 +66,12 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
                 "Store one memory for later sessions. Call it when a fact, decision, preference, "
                 "rule or event is worth keeping; store one thing a call, in plain words that make "
                 "sense without this conversation. To replace a memory that is no longer true, call "
-                "memory_update with supersede instead. Returns the id; the memory is on disk and "
-                'searchable when the reply arrives. Example: {"content": "Deploys go out on '
-                'Tuesdays", "layer": "procedural", "entity_name": "billing-service"}'
+                "memory_update with supersede instead; what came from the same source_file is "
+                "superseded by itself. Returns the id, and with an entity_name what is stored "
+                "about it in similar words (potential_conflicts): supersede what is no longer "
+                "true. The memory is on disk and searchable when the reply arrives. Example: "
+                '{"content": "Deploys go out on Tuesdays", "layer": "procedural", '
+                '"entity_name": "billing-service"}'
             ),
             args=AddArgs,
             result=AddResult,
@@ -135,5 +158,158 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
             destructive=True,
             idempotent=False,
             run=lambda args, call: app().undo(args, call),
+        ),
+        Tool(
+            name="memory_get",
+            title="Read",
+            description=(
+                "Read up to 100 memories by their ids, whole, in one call; what is missing or "
+                "deleted is named. include_versions adds every version each has had. Works for "
+                "superseded and expired memories as well; `status` says what they are."
+            ),
+            args=GetArgs,
+            result=GetResult,
+            read_only=True,
+            destructive=False,
+            idempotent=True,
+            run=lambda args, call: app().get(args, call),
+        ),
+        Tool(
+            name="memory_list",
+            title="List",
+            description=(
+                "Page through memories by filters instead of words: what was added lately, what is "
+                "known about an entity, a session's memories. Newest first unless ordered "
+                "otherwise; total and next_cursor are in the reply, and no page misses or repeats "
+                'one. Example: {"entity_name": "billing-service", "order": "important"}'
+            ),
+            args=ListArgs,
+            result=ListResult,
+            read_only=True,
+            destructive=False,
+            idempotent=True,
+            run=lambda args, call: app().list(args, call),
+        ),
+        Tool(
+            name="memory_add_many",
+            title="Remember many",
+            description=(
+                "Store up to 100 memories in one call, each as memory_add takes it, with one sync "
+                "to disk. Each is its own operation with its own result: what is refused names its "
+                "reason and stops no other."
+            ),
+            args=AddManyArgs,
+            result=AddManyResult,
+            read_only=False,
+            destructive=False,
+            idempotent=False,
+            run=lambda args, call: app().add_many(args, call),
+        ),
+        Tool(
+            name="memory_delete_many",
+            title="Forget many",
+            description=(
+                "Delete every memory that satisfies all filters given, superseded and expired ones "
+                "included, up to 1,000 a call (remaining_count says what is left). dry_run first "
+                "shows what would go. Without a filter it is refused; `everything: true` is the "
+                "one way to empty the workspace. It is one operation: memory_undo with its "
+                "position brings all of it back."
+            ),
+            args=DeleteManyArgs,
+            result=DeleteManyResult,
+            read_only=False,
+            destructive=True,
+            idempotent=True,
+            run=lambda args, call: app().delete_many(args, call),
+        ),
+        Tool(
+            name="memory_export",
+            title="Export",
+            description=(
+                "Write memories as text: json or jsonl with all fields, markdown for people, "
+                "claude-md compact for a context file. Filters narrow it. Superseded and expired "
+                "memories are left out unless asked for. A long export comes in parts: next_cursor "
+                "goes on with the next."
+            ),
+            args=ExportArgs,
+            result=ExportResult,
+            read_only=True,
+            destructive=False,
+            idempotent=True,
+            run=lambda args, call: app().export(args, call),
+        ),
+        Tool(
+            name="memory_health",
+            title="Check health",
+            description=(
+                "Say how the store is: expired, orphaned, stale and low-confidence memories, "
+                "counts by layer, and the state of ledger, projections and disk, each issue with "
+                "what to do. cleanup: true deletes what has expired; chains close up around it, "
+                "and memory_undo brings it back."
+            ),
+            args=HealthArgs,
+            result=HealthResult,
+            read_only=False,
+            destructive=True,
+            idempotent=True,
+            run=lambda args, call: app().health(args, call),
+        ),
+        Tool(
+            name="memory_session_start",
+            title="Begin a session",
+            description=(
+                "Begin a session of work and get its id; pass it as session_id to memory_add, so "
+                "that what was learned together is found together. End it with memory_session_end."
+            ),
+            args=SessionStartArgs,
+            result=SessionStartResult,
+            read_only=False,
+            destructive=False,
+            idempotent=False,
+            run=lambda args, call: app().session_start(args, call),
+        ),
+        Tool(
+            name="memory_session_end",
+            title="End a session",
+            description=(
+                "End a session, with a summary of what was done in it. Returns how long it lasted "
+                "and how many memories name it."
+            ),
+            args=SessionEndArgs,
+            result=SessionEndResult,
+            read_only=False,
+            destructive=False,
+            idempotent=False,
+            run=lambda args, call: app().session_end(args, call),
+        ),
+        Tool(
+            name="memory_session_list",
+            title="List sessions",
+            description=(
+                "List sessions, newest first, with their summaries and how many memories name "
+                "them; optionally of one client or project, or only those that go on."
+            ),
+            args=SessionListArgs,
+            result=SessionListResult,
+            read_only=True,
+            destructive=False,
+            idempotent=True,
+            run=lambda args, call: app().session_list(args, call),
+        ),
+        Tool(
+            name="memory_alias",
+            title="Name an entity",
+            description=(
+                "Keep further names of an entity, such as a nickname or an old project name: every "
+                "filter by entity_name then finds the memories of all its names. Actions: add, "
+                'list, remove. Example: {"action": "add", "alias": "k8s", "entity_name": '
+                '"Kubernetes"}'
+            ),
+            args=AliasArgs,
+            result=AliasResult,
+            read_only=False,
+            destructive=False,
+            idempotent=True,
+            run=lambda args, call: app().alias(args, call),
         ),
     )

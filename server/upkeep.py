@@ -23,6 +23,12 @@ from server.tool import Call
 WAL_BYTES_MAX = 4 << 20
 """Size of the write-ahead log past which it is copied into the database."""
 
+WAL_BYTES_PINNED = 4 * WAL_BYTES_MAX
+"""Size that it reaches only while some reader keeps it from starting anew; it is cut afterwards."""
+
+WAL_LOOK_S = 1.0
+"""How often a log that could not be copied to its end is looked at again, in seconds."""
+
 TRIGRAMS_PER_LOCK = 16
 """Memories indexed while the ledger's lock is held: about two milliseconds."""
 
@@ -51,14 +57,17 @@ class Upkeep:
         committer: Committer,
         *,
         log: Callable[[str], None],
+        log_info: Callable[[str], None],
     ) -> None:
         """Bind to a store; nothing runs before `start` or `run_once`."""
         self._log = log
+        self._log_info = log_info
         self._ledger = ledger
         self._reads = reads
         self._committer = committer
         self._woken = threading.Event()
         self._writes = 0
+        self._is_wal_pinned = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._sealer = Sealer(ledger, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
@@ -76,6 +85,14 @@ class Upkeep:
         if self._writes % WRITES_PER_ROUND == 0:
             self._woken.set()
 
+    def finish(self) -> None:
+        """Do a round if anything was written: for a process that ends and never started the thread.
+
+        Without it a store that only short processes use would never be looked after.
+        """
+        if self._writes:
+            self._try(self.run_once)
+
     def stop(self, timeout_s: float) -> None:
         """Let the thread finish its task, at most so long."""
         self._stopping.set()
@@ -87,24 +104,33 @@ class Upkeep:
     def run_once(self) -> None:
         """Do a round: everything that is due, a bounded part of what would take long."""
         generation = self._reads.current(Call())
-        if generation.is_doubtful:
+        if generation.is_doubtful and self._reads.believe(Call(), thorough=True):
             generation.is_doubtful = False
-            self._reads.believe(Call(), thorough=True)
+        if self._ledger.is_read_only:
+            return
         self._reads.mend()
         self._copy_wal(generation)
         self._index_trigrams()
         self._merge_indexes()
-        self._sealer.run()
+        for segment in self._sealer.run():
+            self._log_info(f"mnemolog: sealed {segment.name}")
 
     def _copy_wal(self, generation: Generation) -> None:
-        if generation.wal_bytes() <= WAL_BYTES_MAX:
+        wal_bytes = generation.wal_bytes()
+        self._is_wal_pinned = wal_bytes > WAL_BYTES_PINNED
+        if wal_bytes <= WAL_BYTES_MAX:
             return
         with generation.readers.borrow() as connection:
             connection.checkpoint_wal()
             # What was written meanwhile, with the writers held up for a moment: only a log that is
             # copied to its end starts anew, and steady writers would never let it.
             with self._ledger.lock(UPKEEP_LOCK_TIMEOUT_S):
-                connection.checkpoint_wal()
+                if self._is_wal_pinned:
+                    connection.empty_wal()
+                else:
+                    connection.checkpoint_wal()
+        self._is_wal_pinned = generation.wal_bytes() > WAL_BYTES_PINNED
+        self._log_info(f"mnemolog: copied {wal_bytes} bytes of the write-ahead log")
 
     def _index_trigrams(self) -> None:
         """Index what is pending, once it is worth a bulk.
@@ -112,7 +138,7 @@ class Upkeep:
         The first look of a process also checks its ledger's live segment, so that damage is
         reported before somebody writes.
         """
-        done = 0
+        done = total = 0
 
         def flush(generation: Generation) -> None:
             nonlocal done
@@ -121,10 +147,14 @@ class Upkeep:
 
         for _ in range(HOLDS_PER_ROUND):
             held = self._committer.exclusively(flush, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
+            total += done if held else 0
             # A lock that is taken again at once starves whoever waits for it.
             if not held or not done or self._stopping.wait(PAUSE_S):
-                return
-        self._woken.set()  # there may be more
+                break
+        else:
+            self._woken.set()  # there may be more
+        if total:
+            self._log_info(f"mnemolog: indexed the substrings of {total} memories")
 
     def _merge_indexes(self) -> None:
         """Merge the small segments that single writes leave in the indexes."""
@@ -135,13 +165,19 @@ class Upkeep:
 
     def _loop(self) -> None:
         while True:
-            self._woken.wait()
+            is_round = self._woken.wait(WAL_LOOK_S if self._is_wal_pinned else None)
             self._woken.clear()
             if self._stopping.is_set():
                 return
-            try:
-                self.run_once()
-            except (UseCaseError, LedgerError, *STORAGE_ERRORS) as error:
-                self._log(f"mnemolog: {error} (upkeep is put off)")
-            except Exception:  # noqa: BLE001 - upkeep must not take the server down
-                self._log(f"mnemolog: upkeep failed:\n{traceback.format_exc()}")
+            self._try(self.run_once if is_round else self._look_at_wal)
+
+    def _look_at_wal(self) -> None:
+        self._copy_wal(self._reads.current(Call()))
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except (UseCaseError, LedgerError, *STORAGE_ERRORS) as error:
+            self._log(f"mnemolog: {error} (upkeep is put off)")
+        except Exception:  # noqa: BLE001 - upkeep must not take the process down
+            self._log(f"mnemolog: upkeep failed:\n{traceback.format_exc()}")

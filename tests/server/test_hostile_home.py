@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from projections.connection import Connection
-from server.app import REPLY_CONTENT_CHARS_MAX
-from server.cli import _run
 from server.commands import CONTENT_CHARS_MAX
 from server.commit import COMMANDS_PER_ROUND_MAX
 from server.config import read_config
 from server.errors import ConfigError, StoreError
+from server.reply import REPLY_CONTENT_CHARS_MAX
+from server.shell import run
 from tests.support.store import FakeClock, Home, home_at
 
 
@@ -21,6 +21,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     monkeypatch.setenv("MNEMOLOG_HOME", str(tmp_path / "home"))
     with home_at(tmp_path / "home") as home:
         yield home
+
+
+def command(*words: str) -> int:
+    return run(words, lambda _: pytest.fail("nothing is served here"))
 
 
 def ruin(home: Home, table: str) -> None:
@@ -92,7 +96,7 @@ def test_a_file_named_like_a_generation_hinders_no_rebuild(
     foreign = home.path / "projections" / "g000009-aaaaaaaaaaaaaaaa"
     foreign.write_text("not a folder")
 
-    assert _run(["rebuild"]) == 0
+    assert command("rebuild") == 0
 
     assert "the same digests" in capsys.readouterr().out
     assert foreign.is_file()
@@ -105,7 +109,7 @@ def test_digest_of_damaged_projections_says_so_and_exits_with_1(
     home.close()
     ruin(home, "checkpoint")
 
-    assert _run(["digest"]) == 1
+    assert command("digest") == 1
 
     assert "mnemolog rebuild" in capsys.readouterr().err
 
@@ -147,9 +151,9 @@ def test_a_replay_judges_expiry_by_the_time_that_was_asked(
     home.open().add("a short life was lived", ttl_days=1)
     home.close()
 
-    assert _run(["replay", "--until", "2099-01-01", "--query", "lived"]) == 0
+    assert command("replay", "--until", "2099-01-01", "--query", "lived") == 0
     assert "found: 0" in capsys.readouterr().out
-    assert _run(["replay", "--until", "3", "--query", "lived"]) == 0
+    assert command("replay", "--until", "3", "--query", "lived") == 0
     assert "found: 1" in capsys.readouterr().out
 
 
@@ -167,7 +171,7 @@ def test_a_replay_says_why_it_finds_nothing(
     home.open().add("something")
     home.close()
 
-    assert _run(["replay", *options]) == 0
+    assert command("replay", *options) == 0
     assert said in capsys.readouterr().out
 
 

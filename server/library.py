@@ -1,0 +1,202 @@
+"""A store as an object of a program: the use cases without a protocol.
+
+    from server import AddArgs, SearchArgs, open_store
+
+    with open_store("/path/of/a/home") as memory:
+        memory.add(AddArgs(content="Deploys go out on Tuesdays", layer="procedural"))
+        for found in memory.search(SearchArgs(query="deploy day")).memories:
+            print(found.id, found.content)
+
+Arguments and results are the Structs that the tools take and give; arguments are checked here as
+they are there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from server.bootstrap import Store
+from server.commands import (
+    AddArgs,
+    AddManyArgs,
+    AddManyResult,
+    AddResult,
+    AliasArgs,
+    AliasResult,
+    Args,
+    DeleteArgs,
+    DeleteManyArgs,
+    DeleteManyResult,
+    DeleteResult,
+    ExportArgs,
+    ExportResult,
+    GetArgs,
+    GetResult,
+    HealthArgs,
+    HealthResult,
+    InspectArgs,
+    InspectResult,
+    ListArgs,
+    ListResult,
+    SearchArgs,
+    SearchResult,
+    SessionEndArgs,
+    SessionEndResult,
+    SessionListArgs,
+    SessionListResult,
+    SessionStartArgs,
+    SessionStartResult,
+    UndoArgs,
+    UndoResult,
+    UpdateArgs,
+    UpdateResult,
+)
+from server.config import Config, read_config
+from server.schema import convert
+from server.tool import Call
+
+UPKEEP_STOP_S = 2.0
+"""How long a task of the upkeep may hold up closing."""
+
+A = TypeVar("A", bound=Args)
+R = TypeVar("R")
+
+
+class MemoryStore:
+    """An open store. Safe to use from several threads; belongs to the process that opened it.
+
+    Every method raises a `UseCaseError` if it refuses (see `server.errors`); unless that says
+    otherwise nothing was written. A write that has returned is on disk.
+    """
+
+    def __init__(self, config: Config, *, actor: str, log: Callable[[str], None]) -> None:
+        """Use `open_store`."""
+        self._actor = actor
+        self._store = Store(config, log=log)
+        self._store.upkeep.start()
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the store."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the store; a second call does nothing."""
+        self._store.upkeep.stop(UPKEEP_STOP_S)
+        self._store.close()
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether this process can only read."""
+        return self._store.is_read_only
+
+    def add(self, args: AddArgs) -> AddResult:
+        """Store a memory."""
+        return self._do(self._store.app.add, args)
+
+    def add_many(self, args: AddManyArgs) -> AddManyResult:
+        """Store memories, each on its own: what is refused stops no other."""
+        return self._do(self._store.app.add_many, args)
+
+    def update(self, args: UpdateArgs) -> UpdateResult:
+        """Change a memory in place, or supersede it."""
+        return self._do(self._store.app.update, args)
+
+    def delete(self, args: DeleteArgs) -> DeleteResult:
+        """Delete a memory."""
+        return self._do(self._store.app.delete, args)
+
+    def delete_many(self, args: DeleteManyArgs) -> DeleteManyResult:
+        """Delete the memories that satisfy a filter."""
+        return self._do(self._store.app.delete_many, args)
+
+    def undo(self, args: UndoArgs) -> UndoResult:
+        """Undo an operation."""
+        return self._do(self._store.app.undo, args)
+
+    def search(self, args: SearchArgs) -> SearchResult:
+        """Find memories by words, or by a piece of their text."""
+        return self._do(self._store.app.search, args)
+
+    def list(self, args: ListArgs) -> ListResult:
+        """List the memories that satisfy filters."""
+        return self._do(self._store.app.list, args)
+
+    def get(self, args: GetArgs) -> GetResult:
+        """Read memories by their ids."""
+        return self._do(self._store.app.get, args)
+
+    def inspect(self, args: InspectArgs) -> InspectResult:
+        """Look at one memory, or count them."""
+        return self._do(self._store.app.inspect, args)
+
+    def export(self, args: ExportArgs) -> ExportResult:
+        """Write memories as text, as many as fit one reply."""
+        return self._do(self._store.app.export, args)
+
+    def export_whole(self, args: ExportArgs) -> Iterator[str]:
+        """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
+        return self._do(self._store.app.export_whole, args)
+
+    def health(self, args: HealthArgs) -> HealthResult:
+        """Examine the store; delete what has expired, if asked to."""
+        return self._do(self._store.app.health, args)
+
+    def session_start(self, args: SessionStartArgs) -> SessionStartResult:
+        """Begin a session."""
+        return self._do(self._store.app.session_start, args)
+
+    def session_end(self, args: SessionEndArgs) -> SessionEndResult:
+        """End a session."""
+        return self._do(self._store.app.session_end, args)
+
+    def session_list(self, args: SessionListArgs) -> SessionListResult:
+        """List sessions, newest first."""
+        return self._do(self._store.app.session_list, args)
+
+    def alias(self, args: AliasArgs) -> AliasResult:
+        """Add, remove or list further names of entities."""
+        return self._do(self._store.app.alias, args)
+
+    def _do(self, use_case: Callable[[A, Call], R], args: A) -> R:
+        """Check arguments, which a Struct's constructor does not, and run a use case."""
+        checked = convert(msgspec.to_builtins(args), type(args))
+        return use_case(checked, Call(actor_name=self._actor))
+
+
+def open_store(
+    home: str | os.PathLike[str] | None = None,
+    *,
+    workspace: str | None = None,
+    actor: str = "program",
+    log: Callable[[str], None] = lambda _: None,
+) -> MemoryStore:
+    """Open a store, creating what is not there.
+
+    Args:
+        home: folder of the store; else what the settings say (MNEMOLOG_HOME and the rest).
+        workspace: workspace to read and write; else what the settings say.
+        actor: who the history names for what is written, 1 to 200 characters.
+        log: takes what an operator should read, a text each.
+
+    Raises:
+        ConfigError: a setting is not accepted.
+        StoreError: the store cannot be opened; the message says why.
+
+    """
+    given = {"MNEMOLOG_HOME": home, "MNEMOLOG_WORKSPACE": workspace}
+    overrides = {name: os.fspath(value) for name, value in given.items() if value is not None}
+    return MemoryStore(read_config(overrides=overrides), actor=actor, log=log)

@@ -1,0 +1,129 @@
+"""Decisions to undo: the events that put back what an operation changed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ledger import (
+    AliasAdded,
+    AliasRemoved,
+    AliasState,
+    Event,
+    MemoryDeleted,
+    MemoryRelinked,
+    MemoryRestored,
+    MemoryState,
+    MemoryUpdated,
+    NewEvent,
+    SessionRestored,
+    SessionState,
+    SessionWithdrawn,
+)
+from projections.facts import Current, Facts, StandingAlias, StandingSession, Tombstone, Touched
+from server.commands import UndoArgs, UndoResult
+from server.decision import Decision, Moment, content_event, no_such_memory
+from server.errors import (
+    AliasConflictError,
+    InvalidArgumentsError,
+    NotFoundError,
+    UndoConflictError,
+)
+
+
+def decide_undo(args: UndoArgs, facts: Facts, moment: Moment) -> Decision:
+    """Undo an operation that is still the last on every memory it touched."""
+    undone = _operation_to_undo(args, facts)
+    touched = facts.touched(undone)
+    if not touched:
+        raise NotFoundError(
+            f"No operation at position {undone} touched anything in this workspace; nothing was "
+            "changed. `position` is in the reply of the call that did it.",
+            details={"position": undone},
+        )
+    later = sorted({position for subject in touched for position in subject.later})
+    if later:
+        undone_by = facts.undone_by(undone)
+        raise UndoConflictError(
+            f"The operation at position {undone} is undone already, by that at {undone_by}; "
+            "nothing was changed."
+            if undone_by in later
+            else f"The operation at position {undone} is not the last on what it touched; nothing "
+            f"was changed. Undo these first, newest first: {', '.join(map(str, reversed(later)))}.",
+            details={"position": undone, "later": later, "undone_by": undone_by},
+        )
+    events = tuple(_compensate(subject, facts, moment) for subject in touched)
+
+    def reply(position: int) -> UndoResult:
+        return UndoResult(
+            undone=True,
+            undone_position=undone,
+            position=position,
+            memories=tuple(subject.now.id for subject in touched),
+        )
+
+    return Decision(events=events, reply=reply, undo=undone)
+
+
+def _operation_to_undo(args: UndoArgs, facts: Facts) -> int:
+    if (args.position is None) == (args.id is None):
+        raise InvalidArgumentsError(
+            "Pass exactly one of `position` (of the operation) and `id` (of a memory or session "
+            "whose last operation is to be undone).",
+            details={"field": "position"},
+        )
+    if args.position is not None:
+        return args.position
+    assert args.id is not None
+    subject = facts.memory(args.id) or facts.session(args.id)
+    if subject is None:
+        raise no_such_memory(args.id)
+    position = facts.last_operation(subject)
+    if position is None:
+        raise UndoConflictError(
+            f"Every operation on {args.id} is undone; nothing was changed. To redo one, "
+            "undo its undo: pass the `position` of that reply.",
+            details={"id": args.id},
+        )
+    return position
+
+
+def _compensate(touched: Touched, facts: Facts, moment: Moment) -> NewEvent:
+    """Return the event that puts a subject back to what it was before an operation."""
+    now, before = touched.now, touched.before
+    payload: Event
+    match now, before:
+        case StandingSession(), SessionState():
+            payload = SessionRestored(
+                salt=moment.new_salt(), session=before, request=moment.request
+            )
+        case StandingSession(), _:
+            payload = SessionWithdrawn(salt=moment.new_salt(), request=moment.request)
+        case StandingAlias(), AliasState():
+            payload = _alias_again(before, facts, moment)
+        case StandingAlias(), _:
+            payload = AliasRemoved(salt=moment.new_salt(), request=moment.request)
+        case Tombstone(), MemoryState():
+            payload = content_event(MemoryRestored, before, moment)
+        case Current(), MemoryState():
+            payload = _memory_again(before, now, moment)
+        case _:
+            payload = MemoryDeleted(salt=moment.new_salt(), request=moment.request)
+    return NewEvent(now.id, payload, now.last_seq)
+
+
+def _memory_again(before: MemoryState, now: Current, moment: Moment) -> Event:
+    links = {"supersedes": before.supersedes, "superseded_by": before.superseded_by}
+    if before == msgspec.structs.replace(now.state, **links):
+        return MemoryRelinked(salt=moment.new_salt(), **links)
+    return content_event(MemoryUpdated, before, moment)
+
+
+def _alias_again(before: AliasState, facts: Facts, moment: Moment) -> AliasAdded:
+    taken = facts.alias(before.name)
+    if taken is not None and taken.state is not None:
+        raise AliasConflictError(
+            f"{before.name!r} has become an alias of {taken.state.entity!r} since; nothing was "
+            "changed. Remove that alias first.",
+            details={"alias": before.name, "entity_name": taken.state.entity},
+        )
+    return AliasAdded(salt=moment.new_salt(), alias=before, request=moment.request)
