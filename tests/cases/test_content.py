@@ -1,11 +1,21 @@
 """Group C, content limits and duplicates."""
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from server.commands import AddManyResult
 from server.errors import IdempotencyConflictError, InvalidArgumentsError, NotFoundError
 from tests.support.store import Client, Home
+
+
+def batch(client: Client, memories: Sequence[Any], **fields: object) -> AddManyResult:
+    result = client.call("memory_add_many", {"memories": memories, **fields})
+    assert isinstance(result, AddManyResult)
+    return result
+
 
 BLANKS = ("", " ", "  \n\t ", "\u3000\u2003", "\x1c\x1f", "\u0085")
 
@@ -52,18 +62,92 @@ def test_c2_the_end_of_the_longest_text_is_found_and_all_of_it_comes_back(client
     assert client.content(stored) == text
 
 
+def test_c1_a_batch_of_blanks_writes_nothing(client: Client) -> None:
+    memories = [{"content": blank, "layer": "semantic"} for blank in BLANKS]
+    result = batch(client, memories)
+    assert (result.added_count, result.refused_count) == (0, len(BLANKS))
+    for item in result.results:
+        assert item.added is None
+        assert item.error is not None
+        assert "`content`" in item.error.message
+    assert client.position() == 0
+
+
+def test_c1_what_is_wrong_with_one_item_of_a_batch_is_told_for_it_alone(client: Client) -> None:
+    good = {"content": "ok", "layer": "semantic"}
+    wrong: list[Any] = [
+        {**good, "content": None},
+        {**good, "layer": "nonesuch"},
+        {**good, "event_at": "last blursday"},
+        {**good, "ttl_days": 1e300},
+        {**good, "valid_from": "2026", "valid_until": "2025"},
+        {**good, "contnt": "x"},
+        {"layer": "semantic"},
+        5,
+        None,
+        [],
+        "content",
+    ]
+    memories = [each for item in wrong for each in (item, good)]
+    result = batch(client, memories)
+    assert (result.added_count, result.refused_count) == (len(wrong), len(wrong))
+    assert [item.error is None for item in result.results] == [False, True] * len(wrong)
+    for item in result.results[::2]:
+        assert item.error is not None
+        assert item.error.code == "invalid_arguments"
+    assert len(client.found("ok")) == client.inspect().total == len(wrong)
+    no_batches: tuple[object, ...] = ([], [good] * 101, {}, None)
+    for given in no_batches:
+        with client.refused(InvalidArgumentsError, "`memories`"):
+            client.call("memory_add_many", {"memories": given})
+
+
 def test_c3_one_long_word_disturbs_nothing(home: Home, client: Client) -> None:
     choose = random.Random(3)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     run = "".join(choose.choices(letters, k=90_000))
-    first = client.add("ok one").id
-    big = client.add(run).id
-    second = client.add("ok two").id
+    contents = ("ok one", run, "ok two", run * 2)
+    result = batch(client, [{"content": each, "layer": "semantic"} for each in contents])
+    assert (result.added_count, result.refused_count) == (3, 1)
+    refused = result.results[3].error
+    assert refused is not None
+    assert "100000" in refused.message
+    first, big, second = (item.added.id for item in result.results if item.added is not None)
     for seen in home.lives(client):
         assert seen.inspect().total == 3
         assert {*seen.found("ok")} == {first, second}
         assert seen.found(run[70_000:70_050], mode="exact") == [big]
         assert seen.content(big) == run
+
+
+def test_c4_a_batch_repeated_with_its_key_stores_only_what_was_not_stored(
+    home: Home, client: Client
+) -> None:
+    contents = ("gate code rule", "", "gate code 7")
+    memories = [{"content": content, "layer": "semantic"} for content in contents]
+    first = batch(client, memories, idempotency_key="k1")
+    ids = [item.added.id for item in first.results if item.added is not None]
+    memories[1]["content"] = "gate code 8"
+    for number, seen in enumerate(home.lives(client)):
+        again = batch(seen, memories, idempotency_key="k1")
+        assert again.added_count == int(number == 0)
+        repeated = [again.results[index].added for index in (0, 2)]
+        assert [each and (each.id, each.created) for each in repeated] == [
+            (memory_id, False) for memory_id in ids
+        ]
+        assert seen.inspect().total == 3
+
+
+def test_c4_a_key_within_a_batch_stores_once(client: Client) -> None:
+    memory = {"content": "gate code rule", "layer": "semantic", "idempotency_key": "k1"}
+    result = batch(client, [memory, memory, {**memory, "content": "another"}])
+    first, again, other = result.results
+    assert first.added is not None
+    assert again.added is not None
+    assert (again.added.id, again.added.created) == (first.added.id, False)
+    assert other.error is not None
+    assert other.error.code == "idempotency_conflict"
+    assert client.inspect().total == result.added_count == 1
 
 
 def test_c4_a_key_stores_once_whatever_is_repeated_when(home: Home, client: Client) -> None:

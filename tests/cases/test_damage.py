@@ -4,24 +4,18 @@ Damage is named, never repaired in silence, and never looks like "nothing found"
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from projections.connection import Connection
-from server.cli import _run
+from server.commands import HealthResult
 from server.errors import DamagedError
-from tests.support.store import Home, flush_substrings, home_at, live_digest
+from tests.cases.ways import Run
+from tests.support.store import Home, flush_substrings, live_digest
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    monkeypatch.setenv("MNEMOLOG_HOME", str(tmp_path / "home"))
-    with home_at(tmp_path / "home") as home:
-        yield home
 
 
 # ---------------------------------------------------------------------------- L-3, the ledger
@@ -98,6 +92,10 @@ def test_l3_over_a_damaged_ledger_reads_go_on_and_writes_are_refused_by_place(
             write()
         assert "log/00000000000000000001.jsonl at record" in caught.value.message
         assert "Nothing was written; reading goes on" in caught.value.message
+    health = client.call("memory_health", {})
+    assert isinstance(health, HealthResult)
+    assert health.status == "degraded"
+    assert "parts of the ledger are damaged" in health.issues[0]
     assert client.found("written") == []
     assert home.segments[0].read_bytes() == before
     assert list((home.path / "ledger" / "quarantine").iterdir()) == []
@@ -105,11 +103,12 @@ def test_l3_over_a_damaged_ledger_reads_go_on_and_writes_are_refused_by_place(
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_l3_verify_names_the_place_changes_nothing_and_exits_with_1(
-    home: Home, harm: Harm, capsys: pytest.CaptureFixture[str]
+    home: Home, harm: Harm, run: Run
 ) -> None:
     before = _harmed(home, harm)
-    assert _run(["verify", "--json"]) == 1
-    report = json.loads(capsys.readouterr().out)["ledger"]
+    verified = run("verify", "--json")
+    assert verified.status == 1
+    report = json.loads(verified.out)["ledger"]
     assert not report["ok"]
     place = report["problems"][0]
     assert place["segment"] == "log/00000000000000000001.jsonl"
@@ -118,7 +117,9 @@ def test_l3_verify_names_the_place_changes_nothing_and_exits_with_1(
     assert home.segments[0].read_bytes() == before
 
 
-def test_l3_once_the_segment_is_restored_writing_goes_on_and_nothing_is_lost(home: Home) -> None:
+def test_l3_once_the_segment_is_restored_writing_goes_on_and_nothing_is_lost(
+    home: Home, run: Run
+) -> None:
     harmed = _harmed(home, _flip)
     line = harmed.splitlines(keepends=True)[5]
     client = home.rebuilt()
@@ -129,7 +130,7 @@ def test_l3_once_the_segment_is_restored_writing_goes_on_and_nothing_is_lost(hom
     mended = bytearray(line)
     mended[len(line) // 2] ^= 1
     home.segments[0].write_bytes(harmed.replace(line, bytes(mended)))
-    assert _run(["rebuild"]) == 0
+    assert run("rebuild").status == 0
     client = home.open()
     client.add("heron ten 10")
     assert len(client.found("heron")) == 11
@@ -229,18 +230,19 @@ def test_l7_a_broken_text_index_blocks_no_deletion(
 
 @pytest.mark.parametrize("harm", BROKEN_INDEXES.values(), ids=BROKEN_INDEXES)
 def test_l7_verify_finds_a_broken_text_index_and_one_rebuild_mends_it(
-    home: Home, harm: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+    home: Home, harm: Callable[[Path], None], run: Run
 ) -> None:
     ids, digest = _filled(home)
     harm(home.database)
-    assert _run(["verify"]) == 1
-    shown = capsys.readouterr().out
-    assert "ledger: clean" in shown
-    assert "projections: damaged" in shown
+    verified = run("verify")
+    assert verified.status == 1
+    assert b"ledger: clean" in verified.out
+    assert b"projections: damaged" in verified.out
     for _ in range(2):
-        assert _run(["rebuild"]) == 0
-        assert digest in capsys.readouterr().out
-        assert _run(["verify", "--digest"]) == 0
+        rebuilt = run("rebuild")
+        assert rebuilt.status == 0
+        assert digest.encode() in rebuilt.out
+        assert run("verify", "--digest").status == 0
     assert home.open().found("three") == [ids[3]]
 
 
@@ -258,19 +260,20 @@ BROKEN_TRIGRAMS = {
 
 @pytest.mark.parametrize("harm", BROKEN_TRIGRAMS.values(), ids=BROKEN_TRIGRAMS)
 def test_l7_a_broken_substring_index_is_found_and_mended_too(
-    home: Home, harm: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+    home: Home, harm: Callable[[Path], None], run: Run
 ) -> None:
     ids, _ = _filled(home)
     harm(home.database)
-    assert _run(["verify"]) == 1
-    assert "projections: damaged" in capsys.readouterr().out
+    verified = run("verify")
+    assert verified.status == 1
+    assert b"projections: damaged" in verified.out
     client = home.open()
     assert client.found("thre", mode="exact") == [ids[3]]
     assert client.delete(ids[3]).deleted
     assert {*client.found("eron", mode="exact")} == {*ids} - {ids[3]}
     home.close()
-    assert _run(["rebuild"]) == 0
-    assert _run(["verify", "--digest"]) == 0
+    assert run("rebuild").status == 0
+    assert run("verify", "--digest").status == 0
 
 
 def test_l7_projections_that_are_deleted_come_back(home: Home) -> None:

@@ -14,7 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ledger import Ledger, MemoryAdded, Position, RandomIds, SystemClock
+from ledger import (
+    AliasAdded,
+    Ledger,
+    MemoryAdded,
+    MemoryDeleted,
+    Position,
+    RandomIds,
+    SessionStarted,
+    SystemClock,
+)
 from server.bootstrap import Store
 from server.commands import AddArgs
 from server.config import Config
@@ -177,7 +186,7 @@ def assert_sound(home: Path) -> None:
 
 
 class Contents:
-    """The contents of a home's memories by the ledger, read on from where the last look ended."""
+    """What a home holds by the ledger, read on from where the last look ended."""
 
     def __init__(self, home: Path) -> None:
         self._root = home / "ledger"
@@ -185,6 +194,12 @@ class Contents:
         self.counts: Counter[str] = Counter()
         self.ids: dict[str, str] = {}
         """Content -> id of the memory that was added with it."""
+        self.deleted: set[str] = set()
+        """Ids of memories."""
+        self.sessions: list[str] = []
+        """Ids, each as often as it was begun."""
+        self.aliases: list[str] = []
+        """Names, each as often as it was added."""
         self.seqs: list[int] = []
 
     def refresh(self) -> None:
@@ -194,11 +209,50 @@ class Contents:
         for record in ledger.read(self._after):
             self._after = record.position
             self.seqs.append(record.seq)
-            if isinstance(record.payload, MemoryAdded):
-                content = record.payload.memory.content
-                self.counts[content] += 1
-                self.ids[content] = record.header.sub
+            match record.payload:
+                case MemoryAdded(memory=memory):
+                    self.counts[memory.content] += 1
+                    self.ids[memory.content] = record.header.sub
+                case MemoryDeleted():
+                    self.deleted.add(record.header.sub)
+                case SessionStarted():
+                    self.sessions.append(record.header.sub)
+                case AliasAdded(alias=alias):
+                    self.aliases.append(alias.name)
+                case _:
+                    pass
         ledger.close()
+
+
+class Acknowledged:
+    """What a client was told is stored."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        """Content -> id of the memory."""
+        self.deleted: set[str] = set()
+        self.sessions: list[str] = []
+        self.aliases: list[str] = []
+
+    def take(self, said: Json, contents: Sequence[str]) -> None:
+        """Take an answer to a request for these memories, or for something else."""
+        if "results" in said:
+            added = [item["added"] for item in said["results"]]
+        elif "layer" in said:
+            added = [said]
+        else:
+            added = []
+        assert len(added) == len(contents), said
+        for content, one in zip(contents, added, strict=True):
+            assert content not in self.ids
+            self.ids[content] = one["id"]
+        if "deleted_count" in said:
+            assert said["deleted_count"] == len(said["ids"])
+            self.deleted.update(said["ids"])
+        elif "started_at" in said:
+            self.sessions.append(said["id"])
+        elif "aliases" in said:
+            self.aliases += [alias["alias"] for alias in said["aliases"]]
 
 
 def contents(home: Path) -> Contents:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.harness import (
+    Acknowledged,
     Contents,
     assert_sound,
     dice,
@@ -26,18 +27,23 @@ START_SECONDS = 0.3
 WORK_SECONDS = 0.06
 """Or so long after its first acknowledgement."""
 
+BATCH = 3
+"""Memories of one request, at most."""
+
 
 class _Writer:
-    """Stores numbered memories, one at a time, until its server is killed."""
+    """Does one thing after another, each once, until its server is killed."""
 
     def __init__(
         self, home: Path, name: str, number: signal.Signals, chance: random.Random
     ) -> None:
         self.name = name
         self.signal = number
-        self.acknowledged: list[str] = []
+        self.acknowledged = Acknowledged()
         self.status: int | None = None
         self._sent = 0
+        self._first = chance.randrange(7)
+        self._contents: dict[object, list[str]] = {}
         self._chance = chance
         self.server = launch(home)
         early = chance.random() < 0.5
@@ -52,9 +58,31 @@ class _Writer:
         return {0} if self.server.greeted else {0, -signal.SIGTERM}
 
     def _send(self) -> None:
-        content = f"{self.name} note {self._sent}"
-        self.server.send(call(self._sent, "memory_add", content=content, layer="semantic"))
-        self._sent += 1
+        number, self._sent = self._sent, self._sent + 1
+        tool, arguments, contents = self._request(number, f"{self.name} note {number}")
+        self._contents[number] = contents
+        self.server.send(call(number, tool, **arguments))
+
+    def _request(self, number: int, content: str) -> tuple[str, Json, list[str]]:
+        """Return a tool, its arguments and the contents that it stores."""
+        file = f"{self.name}.md"
+        match (self._first + number) % 7:
+            case 0:
+                texts = [f"{content}.{part}" for part in range(BATCH)]
+                memories = [{"content": text, "layer": "semantic"} for text in texts]
+                return "memory_add_many", {"memories": memories}, texts
+            case 1 | 2:
+                arguments = {"content": content, "layer": "semantic", "source_file": file}
+                return "memory_add", arguments, [content]
+            case 3:
+                return "memory_session_start", {"client": content}, []
+            case 4:
+                names = {"alias": content, "entity_name": self.name}
+                return "memory_alias", {"action": "add", **names}, []
+            case 5:
+                return "memory_delete_many", {"source_file": file}, []
+            case _:
+                return "memory_add", {"content": content, "layer": "episodic"}, [content]
 
     def answered(self) -> None:
         """Take the answers that are there, and send the next request."""
@@ -77,7 +105,7 @@ class _Writer:
             # What is refused because the server ends was not acknowledged.
             assert said["error"]["code"] == "cancelled", said
             return
-        self.acknowledged.append(f"{self.name} note {answer['id']}")
+        self.acknowledged.take(said, self._contents[answer["id"]])
 
 
 def _round(writers: list[_Writer]) -> None:
@@ -113,15 +141,22 @@ def test_two_writers_killed_two_hundred_times_lose_nothing_that_was_acknowledged
         stored.refresh()
         for writer in writers:
             assert writer.status in writer.expected
+            told = writer.acknowledged
             here = {text for text in stored.counts if text.startswith(f"{writer.name} ")}
-            assert here >= set(writer.acknowledged), f"round {number} lost a memory"
-            assert len(here) <= len(writer.acknowledged) + 1, f"round {number} has too many"
-            acknowledged += len(writer.acknowledged)
+            assert told.ids.items() <= stored.ids.items(), f"round {number} lost a memory"
+            assert len(here) <= len(told.ids) + BATCH, f"round {number} has too many"
+            assert told.deleted <= stored.deleted, f"round {number} forgot a deletion"
+            assert {*told.sessions} <= {*stored.sessions}, f"round {number} lost a session"
+            assert {*told.aliases} <= {*stored.aliases}, f"round {number} lost an alias"
+            acknowledged += len(told.ids)
         if number % CHECK_EVERY == CHECK_EVERY - 1:
             assert_sound(home)
     assert acknowledged > ROUNDS
     assert set(stored.counts.values()) == {1}
+    for subjects in (stored.sessions, stored.aliases):
+        assert len(set(subjects)) == len(subjects) > 0
+    assert stored.deleted
     assert stored.seqs == list(range(1, len(stored.seqs) + 1))
     assert_sound(home)
     with serving(home) as server:
-        assert server.total() == len(stored.counts)
+        assert server.total() == len(stored.counts) - len(stored.deleted)

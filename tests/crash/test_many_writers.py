@@ -10,6 +10,7 @@ import pytest
 
 from server.upkeep import WAL_BYTES_MAX
 from tests.crash.harness import (
+    Acknowledged,
     Server,
     assert_sound,
     contents,
@@ -40,17 +41,42 @@ def _request(writer: int, number: int) -> Json:
     return call(number, "memory_add", content=content, layer="episodic", **key)
 
 
+def _mixed(writer: int, number: int) -> tuple[Json, list[str]]:
+    """Return a request, one of eight of another kind, and the contents that it stores."""
+    content, file = _content(writer, number), f"log of {writer}.md"
+    key = {"idempotency_key": f"{writer}/{number}"} if number % 3 else {}
+    match number % 50:
+        case 0:
+            texts = [f"{content} ({part})" for part in range(3)]
+            memories = [{"content": text, "layer": "episodic"} for text in texts]
+            return call(number, "memory_add_many", memories=memories, **key), texts
+        case 10 | 11:
+            fields = {"layer": "episodic", "source_file": file, **key}
+            return call(number, "memory_add", content=content, **fields), [content]
+        case 20:
+            return call(number, "memory_session_start", client=content, **key), []
+        case 30:
+            names = {"alias": content, "entity_name": f"ferry {writer} {number}"}
+            return call(number, "memory_alias", action="add", **names, **key), []
+        case 40:
+            return call(number, "memory_delete_many", source_file=file, **key), []
+        case _:
+            return _request(writer, number), [content]
+
+
 def _content(writer: int, number: int) -> str:
     return f"writer {writer} saw the ferry for the {number}. time"
 
 
-def _write_all(server: Server, writer: int) -> dict[str, str]:
-    """Send every write, keeping a window full, and now and then search; content -> id."""
-    acknowledged: dict[str, str] = {}
+def _write_all(server: Server, writer: int) -> Acknowledged:
+    """Send every write, keeping a window full, and now and then search."""
+    told = Acknowledged()
+    waiting: dict[object, list[str]] = {}
     sent = searches = 0
-    while len(acknowledged) < WRITES:
-        while sent < WRITES and sent - len(acknowledged) < WINDOW:
-            server.send(_request(writer, sent))
+    while waiting or sent < WRITES:
+        while sent < WRITES and len(waiting) < WINDOW:
+            message, waiting[sent] = _mixed(writer, sent)
+            server.send(message)
             if sent % SEARCH_EVERY == SEARCH_EVERY - 1:
                 server.send(call(f"search {sent}", "memory_search", query="ferry", limit=1))
                 searches += 1
@@ -62,12 +88,10 @@ def _write_all(server: Server, writer: int) -> dict[str, str]:
             assert said["memories"], "an empty answer from a store that holds what is asked for"
             searches -= 1
             continue
-        content = _content(writer, answer["id"])
-        assert content not in acknowledged
-        acknowledged[content] = said["id"]
+        told.take(said, waiting.pop(answer["id"]))
     for _ in range(searches):
         assert structured(server.receive())["memories"]
-    return acknowledged
+    return told
 
 
 def _rebuild_until(home: Path, done: threading.Event) -> int:
@@ -91,15 +115,21 @@ def test_what_eight_processes_write_at_once_is_there_once_while_a_ninth_swaps_pr
         servers = [threads.submit(_serve_and_write, home, writer) for writer in range(WRITERS)]
         rebuilds = threads.submit(_rebuild_until, home, done)
         try:
-            acknowledged = ChainMap(*(server.result() for server in servers))
+            told = [server.result() for server in servers]
         finally:
             done.set()
         assert rebuilds.result() >= REBUILDS_MIN
     written = contents(home)
-    assert len(acknowledged) == WRITERS * WRITES
+    acknowledged = ChainMap(*(one.ids for one in told))
+    assert len(acknowledged) > WRITERS * WRITES * 0.9
     assert {text: id_ for text, id_ in written.ids.items() if text.startswith("writer")} == dict(
         acknowledged
     )
+    assert written.deleted == {id_ for one in told for id_ in one.deleted}
+    assert sorted(written.sessions) == sorted(id_ for one in told for id_ in one.sessions)
+    assert sorted(written.aliases) == sorted(name for one in told for name in one.aliases)
+    assert written.deleted
+    assert len(written.sessions) == len(written.aliases) == WRITERS * WRITES // 50
     assert set(written.counts.values()) == {1}
     assert written.seqs == list(range(1, len(written.seqs) + 1))
     assert_sound(home)
@@ -142,7 +172,7 @@ def test_steady_writing_does_not_let_the_write_ahead_log_grow_without_end(tmp_pa
     assert largest < 4 * WAL_BYTES_MAX
 
 
-def _serve_and_write(home: Path, writer: int) -> dict[str, str]:
+def _serve_and_write(home: Path, writer: int) -> Acknowledged:
     with serving(home) as server:
         acknowledged = _write_all(server, writer)
         server.close_input()

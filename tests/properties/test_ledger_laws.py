@@ -10,15 +10,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import (
+    AgentRegistered,
+    AliasAdded,
+    AliasRemoved,
+    AliasState,
     Batch,
+    Event,
     LedgerOptions,
     MemoryAdded,
+    MemoryDeleted,
+    MemoryRelinked,
+    MemoryRestored,
     MemoryState,
+    MemoryUpdated,
     NewEvent,
     Position,
+    SessionEnded,
+    SessionRestored,
+    SessionStarted,
+    SessionState,
+    SessionWithdrawn,
+    WorkspaceCreated,
     verify,
 )
-from ledger.record import decode_payload, encode_line, encode_payload, is_canonical, open_record
+from ledger.record import (
+    decode_payload,
+    encode_line,
+    encode_payload,
+    event_name,
+    is_canonical,
+    open_record,
+)
 from tests.ledger.test_record import header
 from tests.support.ledgers import (
     ACTOR,
@@ -47,6 +69,38 @@ STATES = st.builds(
     confidence=st.floats(0, 1),
     importance=st.integers(0, 1),
 )
+SESSIONS = st.builds(
+    SessionState,
+    client=TEXT,
+    started_at=TEXT,
+    project=st.none() | TEXT,
+    meta=st.dictionaries(TEXT, JSON, max_size=3),
+    ended_at=st.none() | TEXT,
+    summary=st.none() | TEXT,
+)
+SALTS = st.text("0123456789abcdef", min_size=32, max_size=32)
+REQUESTS = st.none() | TEXT
+LINKS = st.none() | TEXT
+PAYLOADS = st.one_of(
+    st.builds(WorkspaceCreated, salt=SALTS, name=TEXT),
+    st.builds(AgentRegistered, salt=SALTS, name=TEXT),
+    st.builds(MemoryAdded, salt=SALTS, memory=STATES, request=REQUESTS),
+    st.builds(MemoryUpdated, salt=SALTS, memory=STATES, request=REQUESTS),
+    st.builds(MemoryRestored, salt=SALTS, memory=STATES, request=REQUESTS),
+    st.builds(MemoryRelinked, salt=SALTS, supersedes=LINKS, superseded_by=LINKS),
+    st.builds(MemoryDeleted, salt=SALTS, reason=st.none() | TEXT, request=REQUESTS),
+    st.builds(SessionStarted, salt=SALTS, session=SESSIONS, request=REQUESTS),
+    st.builds(SessionEnded, salt=SALTS, session=SESSIONS, request=REQUESTS),
+    st.builds(SessionRestored, salt=SALTS, session=SESSIONS, request=REQUESTS),
+    st.builds(SessionWithdrawn, salt=SALTS, request=REQUESTS),
+    st.builds(
+        AliasAdded,
+        salt=SALTS,
+        alias=st.builds(AliasState, name=TEXT, entity=TEXT),
+        request=REQUESTS,
+    ),
+    st.builds(AliasRemoved, salt=SALTS, request=REQUESTS),
+)
 GROUPS = st.lists(
     st.lists(st.lists(TEXT, min_size=1, max_size=3), min_size=1, max_size=3), max_size=3
 )
@@ -58,12 +112,11 @@ def _base() -> Iterator[Path]:
         yield Path(name)
 
 
-@given(STATES, st.text("0123456789abcdef", min_size=32, max_size=32))
-def test_a_payload_comes_back_as_it_was_given(state: MemoryState, salt: str) -> None:
-    given_payload = MemoryAdded(salt=salt, memory=state)
-
+@given(PAYLOADS)
+def test_a_payload_comes_back_as_it_was_given(given_payload: Event) -> None:
     body, commitment, seen = encode_payload(given_payload)
-    line, digest = encode_line(header(type="memory_added", pc=commitment), body)
+    name, version = event_name(given_payload)
+    line, digest = encode_line(header(type=name, v=version, pc=commitment), body)
     head, head_raw, body_read, digest_read = open_record(line[:-1])
     payload = decode_payload(head, body_read)
 

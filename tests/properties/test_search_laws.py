@@ -50,6 +50,10 @@ LAYERS: Final = ("episodic", "semantic", "procedural", "resource")
 SCOPES: Final = ("fern", "fern-lab", "f_rn", "fe%", "FERN", "")
 TAGS: Final = ("port", "report", "50%", "red_box", "redXbox", "a,b", "[x]")
 NAMES: Final = ("Ana", "ana", "Фёдор", "")
+FILES: Final = ("notes/a.md", "Notes/a.md", "")
+SESSIONS: Final = ("s-1", "S-1", "%")
+WHEN: Final = {"2026": "2026", "2026-06": "2026-06", "June 2026": "2026-06"}
+"""What `when` says -> the date whose whole it means."""
 
 texts = (
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=5)
@@ -69,10 +73,18 @@ memories = st.fixed_dictionaries(
         "ttl_days": st.sampled_from([0.5, 1, 3, 400]),
         "confidence": st.sampled_from([0, 0.3, 0.8, 1]),
         "importance": st.sampled_from([0, 0.5, 1]),
+        "source_file": st.sampled_from(FILES),
+        "session_id": st.sampled_from(SESSIONS),
     },
 )
 steps = st.tuples(
-    st.sampled_from(["add", "add", "add", "add", "supersede", "edit", "delete", "wait", "flush"]),
+    st.sampled_from(
+        [
+            *("add", "add", "add", "add", "add"),
+            *("supersede", "edit", "delete", "wait", "flush"),
+            *("name", "rename", "delete and undo"),
+        ]
+    ),
     memories,
     st.integers(0, 30),
 )
@@ -89,6 +101,9 @@ filters = st.fixed_dictionaries(
         "min_confidence": st.sampled_from([0, 0.3, 0.9]),
         "min_importance": st.sampled_from([0.5, 1]),
         "include_superseded": st.booleans(),
+        "session_id": st.sampled_from(SESSIONS),
+        "source_file": st.sampled_from(FILES),
+        "when": st.sampled_from([*WHEN]),
     },
 )
 queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join).filter(str.strip)
@@ -121,23 +136,41 @@ def _play(home: Home, client: Client, history: list[tuple[str, dict[str, Any], i
             home.clock.advance(days=number / 10)
         elif action == "flush":
             flush_substrings(client)
+        elif action in {"name", "rename"}:
+            _name(client, number, remove=action == "rename")
         elif action == "add" or chosen is None:
             if _lasts(fields):
                 ids.append(client.add(**fields).id)
-        elif action == "edit":
-            changed = {
-                name: fields[name] for name in ("content", "title", "tags") if name in fields
-            }
-            client.update(chosen, **changed)
         elif action == "delete":
             client.delete(chosen)
             ids.remove(chosen)
+        elif action == "delete and undo":
+            everything = client.delete_many(everything=True)
+            client.undo(position=everything.position)
         else:
-            memory = client.inspect(chosen).memory
-            assert memory is not None
-            if memory.superseded_by is None:
-                ids.append(client.supersede(chosen, fields["content"]))
+            ids += _change(client, chosen, fields, supersede=action == "supersede")
     return ids
+
+
+def _change(client: Client, chosen: str, fields: dict[str, Any], *, supersede: bool) -> list[str]:
+    """Edit a memory or put another in its place; return the new ids."""
+    if not supersede:
+        names = [name for name in ("content", "title", "tags") if name in fields]
+        client.update(chosen, **{name: fields[name] for name in names})
+        return []
+    memory = client.inspect(chosen).memory
+    assert memory is not None
+    return [] if memory.superseded_by else [client.supersede(chosen, fields["content"])]
+
+
+def _name(client: Client, number: int, *, remove: bool) -> None:
+    """Make a name the further name of another one, or no more that."""
+    name, entity = NAMES[number % 3], NAMES[number // 3 % 3]
+    known = {alias.alias for alias in client.alias("list").aliases}
+    if remove and name in known:
+        client.alias("remove", alias=name)
+    elif not remove and name not in known:
+        client.alias("add", alias=name, entity_name=entity)
 
 
 def _lasts(fields: dict[str, Any]) -> bool:
@@ -155,7 +188,9 @@ def happened(memory: Memory) -> tuple[int, int]:
 def held_from(memory: Memory) -> float:
     if memory.valid_from is not None:
         return parse_span(memory.valid_from)[0]
-    return float("-inf") if memory.supersedes is None else parse_us(memory.created_at)
+    if memory.supersedes is not None and memory.event_at is not None:
+        return parse_span(memory.event_at)[0]
+    return float("-inf")
 
 
 def held_until(memory: Memory, successor: Memory | None) -> float:
@@ -166,11 +201,17 @@ def held_until(memory: Memory, successor: Memory | None) -> float:
         ends.append(parse_us(memory.expires_at))
     if successor is not None:
         start = held_from(successor)
-        ends.append(max(start, parse_us(successor.created_at)) if start == float("-inf") else start)
+        ends.append(parse_us(successor.created_at) if start == float("-inf") else start)
     return min(ends)
 
 
-def satisfies(memory: Memory, wanted: dict[str, Any], all_: dict[str, Memory], now_us: int) -> bool:
+def satisfies(
+    memory: Memory,
+    wanted: dict[str, Any],
+    all_: dict[str, Memory],
+    now_us: int,
+    names: set[str],
+) -> bool:
     if "as_of" in wanted:
         moment = parse_span(wanted["as_of"])[1] - 1
         successor = None if memory.superseded_by is None else all_[memory.superseded_by]
@@ -178,13 +219,22 @@ def satisfies(memory: Memory, wanted: dict[str, Any], all_: dict[str, Memory], n
     else:
         expired = memory.expires_at is not None and parse_us(memory.expires_at) <= now_us
         superseded = memory.superseded_by is not None
-        in_time = not expired and (not superseded or wanted.get("include_superseded", False))
+        in_time = (not expired or wanted.get("include_expired", False)) and (
+            not superseded or wanted.get("include_superseded", False)
+        )
     begins, ends = happened(memory)
+    then = parse_span(WHEN[wanted["when"]]) if "when" in wanted else (begins, ends)
     return (
         in_time
         and (not wanted.get("layers") or memory.layer in wanted["layers"])
-        and ("entity_name" not in wanted or memory.entity_name == wanted["entity_name"])
-        and ("scope" not in wanted or memory.scope == wanted["scope"])
+        and ("entity_name" not in wanted or memory.entity_name in names)
+        and ends > then[0]
+        and begins < then[1]
+        and all(
+            getattr(memory, name) == wanted[name]
+            for name in ("scope", "session_id", "source_file")
+            if name in wanted
+        )
         and {*wanted.get("tags", ())} <= {*memory.tags}
         and ("date_from" not in wanted or ends > parse_span(wanted["date_from"])[0])
         and ("date_to" not in wanted or begins < parse_span(wanted["date_to"])[1])
@@ -204,7 +254,17 @@ def scan(client: Client, ids: list[str], wanted: dict[str, Any], now_us: int) ->
     all_ = {memory_id: client.inspect(memory_id).memory for memory_id in ids}
     known = {memory_id: memory for memory_id, memory in all_.items() if memory is not None}
     assert len(known) == len(ids)
-    return [memory for memory in known.values() if satisfies(memory, wanted, known, now_us)]
+    wanted = {name: value for name, value in wanted.items() if value != ""}  # no filter
+    names = _names_of(client, wanted.get("entity_name", ""))
+    return [memory for memory in known.values() if satisfies(memory, wanted, known, now_us, names)]
+
+
+def _names_of(client: Client, name: str) -> set[str]:
+    pairs = [{alias.alias, alias.entity_name} for alias in client.alias("list").aliases]
+    names = {name}
+    for _ in pairs:
+        names = names.union(*(pair for pair in pairs if pair & names))
+    return names
 
 
 def scored(memories: list[Found]) -> list[tuple[str, float]]:
@@ -256,13 +316,19 @@ def test_pages_of_any_size_cut_one_list_when_there_are_hundreds_of_hits() -> Non
     choose = random.Random(20260615)
     vocabulary = ["tidal", "gauge", "buoy", "harbour", "anchor"]
     with stored([]) as (_, client, _ids):
-        ids = [
-            client.add(
-                " ".join(choose.choices(vocabulary, k=choose.randint(1, 6))),
-                importance=choose.randint(0, 10) / 10,
-            ).id
+        notes = [
+            {
+                "content": " ".join(choose.choices(vocabulary, k=choose.randint(1, 6))),
+                "layer": "semantic",
+                "importance": choose.randint(0, 10) / 10,
+            }
             for _ in range(320)
         ]
+        ids: list[str] = []
+        for start in range(0, len(notes), 80):
+            batch = client.add_many(*notes[start : start + 80]).results
+            ids += [each.added.id for each in batch if each.added is not None]
+        assert len(ids) == len(notes)
         for query in ("tidal", "tidal gauge buoy", "harbour nonesuch", "anchor tidal"):
             whole = scored(client.pages(query, limit=100))
             assert len({memory_id for memory_id, _ in whole}) == len(whole)

@@ -18,12 +18,16 @@ from typing import Any, NoReturn
 import msgspec
 
 import ledger
-from projections.offline import add_commands
-from server import config, errors
+from server import config, errors, status, usage
 from server.app import App
+from server.form import written
+from server.prompts import make_prompts
+from server.resources import make_resources, make_templates
 from server.schema import json_schema
 from server.tool import Tool
+from server.tool_entry import ENTRIES, encode_entries
 from server.tools import make_tools
+from tests.support import mnemon
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,7 +50,10 @@ TOOLS: tuple[Tool, ...] = make_tools(typing.cast("Callable[[], App]", _no_store)
 
 def tool_list() -> str:
     """Name the tools and what each is for: the first sentence of its description."""
-    rows = [(f"`{tool.name}`", tool.title, tool.description.split(". ")[0] + ".") for tool in TOOLS]
+    rows = [
+        (f"`{tool.name}`", tool.title, tool.description.split(". ")[0].rstrip(".") + ".")
+        for tool in TOOLS
+    ]
     return _table(("tool", "title", "what it does"), rows)
 
 
@@ -61,6 +68,29 @@ def tool_reference() -> str:
         for name, struct in nested.items()
     ]
     return "\n".join(parts)
+
+
+def resource_list() -> str:
+    """Name the resources and the templates, and what each holds."""
+    app = typing.cast("Callable[[], Any]", _no_store)
+    rows = [(f"`{each.uri}`", each.title, each.description) for each in make_resources(app)]
+    rows += [
+        (f"`{each.uri_template}`", each.title, each.description)
+        for each in make_templates(app, app)
+    ]
+    return _table(("URI", "title", "what it holds"), rows)
+
+
+def prompt_list() -> str:
+    """Name the prompts and what each is filled in with."""
+    rows = []
+    for prompt in make_prompts(typing.cast("Callable[[], Any]", _no_store)):
+        arguments = [
+            f"`{argument.name}`{'' if argument.required else ' (optional)'}: {argument.description}"
+            for argument in prompt.arguments
+        ]
+        rows.append((f"`{prompt.name}`", prompt.description, "; ".join(arguments)))
+    return _table(("prompt", "what it is for", "arguments"), rows)
 
 
 def error_codes() -> str:
@@ -78,28 +108,51 @@ def error_codes() -> str:
 
 
 def settings() -> str:
-    """Repeat the table of the module that reads the environment."""
+    """List the settings in short."""
     rows = [
-        line.strip() for line in (config.__doc__ or "").splitlines() if line.strip().startswith("|")
+        (f"`{setting.variable}`", setting.meaning, _unset(setting)) for setting in config.SETTINGS
     ]
-    return "\n".join(re.sub(r"MNEMOLOG_\w+", r"`\g<0>`", row) for row in rows) + "\n"
+    return _table(("variable", "meaning", "default"), rows)
+
+
+def setting_reference() -> str:
+    """List the settings with their names in the file and what is accepted."""
+    rows = []
+    for setting in config.SETTINGS:
+        form = setting.form
+        in_file = form.accepted_in_file
+        rows.append(
+            (
+                f"`{setting.variable}`",
+                f"`{setting.key}`" if setting.in_file else "not in the file",
+                setting.meaning,
+                f"{form.accepted} (in the file: {in_file})" if in_file else form.accepted,
+                _unset(setting),
+            )
+        )
+    return _table(("variable", "key in the file", "meaning", "accepted", "default"), rows)
+
+
+def _unset(setting: config.Setting) -> str:
+    return setting.unset or f"`{written(setting.default)}`"
 
 
 def commands() -> str:
-    """List the subcommands that both doors share, with their options."""
-    parser = argparse.ArgumentParser(prog="mnemolog")
-    subparsers = parser.add_subparsers()
-    add_commands(subparsers)
-    rows = []
-    for choice in subparsers._choices_actions:
-        command = subparsers.choices[choice.dest]
-        options = ", ".join(
-            f"`{action.option_strings[-1]}{' ' if action.metavar else ''}{action.metavar or ''}`"
-            for action in command._actions
-            if action.dest != "help"
-        )
-        rows.append((f"`mnemolog {choice.dest}`", choice.help or "", options.replace("|", " or ")))
-    return _table(("command", "what it does", "options"), rows)
+    """List the commands in the order of the help."""
+    said = _help_lines()
+    rows = [(f"`mnemolog {name}`", said[name]) for name in usage.COMMANDS]
+    return _table(("command", "what it does"), rows)
+
+
+def command_reference() -> str:
+    """Describe every command: how it is typed, its options, examples."""
+    return "\n".join(_command(name) for name in _command_names())
+
+
+def exit_statuses() -> str:
+    """List the exit statuses."""
+    rows = [(str(number), meaning) for number, meaning in status.MEANINGS.items()]
+    return _table(("status", "meaning"), rows)
 
 
 def specification() -> str:
@@ -107,13 +160,32 @@ def specification() -> str:
     return f"```text\n{inspect.getdoc(ledger)}\n```\n"
 
 
+def mnemon_differences() -> str:
+    """List what is not as in mnemon-mcp, and why."""
+    rows = [(each.name, each.theirs, each.ours, each.reason) for each in mnemon.DIFFERENCES]
+    return _table(("what", "mnemon-mcp 1.3.0", "mnemolog", "why"), rows)
+
+
+def mnemon_faults() -> str:
+    """List the faults of mnemon-mcp that are none here."""
+    rows = [(each.theirs, each.ours) for each in mnemon.FAULTS]
+    return _table(("mnemon-mcp 1.3.0", "mnemolog"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "tool-list": tool_list,
     "tool-reference": tool_reference,
+    "resource-list": resource_list,
+    "prompt-list": prompt_list,
     "error-codes": error_codes,
     "settings": settings,
+    "setting-reference": setting_reference,
     "commands": commands,
+    "command-reference": command_reference,
+    "exit-statuses": exit_statuses,
     "specification": specification,
+    "mnemon-differences": mnemon_differences,
+    "mnemon-faults": mnemon_faults,
 }
 
 
@@ -138,6 +210,61 @@ def remade(document: Path) -> str:
 def _make(found: re.Match[str]) -> str:
     name = found["name"]
     return f"<!-- made: {name} -->\n{PARTS[name]()}<!-- end: {name} -->"
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+PARSER = usage.make_parser()
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> "argparse._SubParsersAction[Any] | None":
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return found[0] if found else None
+
+
+def _help_lines() -> dict[str, str]:
+    choices = _subcommands(PARSER)
+    assert choices is not None
+    return {choice.dest: choice.help or "" for choice in choices._choices_actions}
+
+
+def _command_names() -> list[str]:
+    names = []
+    for name in usage.COMMANDS:
+        family = _subcommands(usage.command_parser(PARSER, name))
+        names += [name] if family is None else [f"{name} {action}" for action in family.choices]
+    return names
+
+
+def _command(name: str) -> str:
+    parser = usage.command_parser(PARSER, name)
+    lines = [f"### {name}", "", f"```text\n{' '.join(parser.format_usage().split())}\n```", ""]
+    if parser.description:
+        lines += [" ".join(parser.description.split()), ""]
+    rows = [
+        (_typed(action), (action.help or "").replace("%%", "%"))
+        for action in parser._actions
+        if action.dest != "help" and (action.dest not in _COMMON or name in _APART)
+    ]
+    if rows:
+        lines += [_table(("argument or option", "meaning"), rows)]
+    if parser.epilog:
+        examples = [f"$ {line.strip()}" for line in parser.epilog.splitlines()[1:]]
+        lines += ["```console", *examples, "```", ""]
+    return "\n".join(lines)
+
+
+_COMMON = ("json", "workspace", "actor", "home")
+"""Options that the page describes once, for the commands on memories."""
+
+_APART = (*usage.OFFLINE, "serve", "config", "demo")
+"""The other commands."""
+
+
+def _typed(action: argparse.Action) -> str:
+    value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else "")
+    return f"`{' '.join(filter(None, [*action.option_strings[-1:], str(value)]))}`"
 
 
 # ---------------------------------------------------------------------------- tables
@@ -263,5 +390,6 @@ def _attribute_docstrings(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    ENTRIES.write_bytes(encode_entries(TOOLS))
     for each in documents():
         each.write_text(remade(each), "utf-8")

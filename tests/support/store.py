@@ -13,15 +13,26 @@ from ledger import Position, VerifyReport, format_us, parse_us, verify
 from projections.connection import Connection, create_database
 from projections.digest import StateDigest, state_digest
 from projections.generation import Generation
+from projections.model import Memory
 from projections.rebuild import replay
 from projections.substring import flush_trigrams
 from server.bootstrap import Store
 from server.commands import (
+    AddManyResult,
     AddResult,
+    AliasResult,
+    DeleteManyResult,
     DeleteResult,
+    ExportResult,
     Found,
+    GetResult,
+    HealthResult,
     InspectResult,
+    ListResult,
     SearchResult,
+    SessionEndResult,
+    SessionListResult,
+    SessionStartResult,
     UndoResult,
     UpdateResult,
 )
@@ -38,6 +49,7 @@ MEMORY_DISK: Final = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """A folder where a sync costs nothing, for tests that sync very often; None: the usual one."""
 
 ErrorT = TypeVar("ErrorT", bound=UseCaseError)
+ResultT = TypeVar("ResultT", bound=msgspec.Struct)
 
 
 class FakeClock:
@@ -103,6 +115,58 @@ class Client:
         assert isinstance(result, InspectResult)
         return result
 
+    def add_many(self, *memories: object, **fields: object) -> AddManyResult:
+        result = self._called(AddManyResult, "memory_add_many", {"memories": [*memories], **fields})
+        assert len(result.results) == len(memories)
+        return result
+
+    def get(self, *ids: str, **fields: object) -> GetResult:
+        return self._called(GetResult, "memory_get", {"ids": [*ids], **fields})
+
+    def list_page(self, **fields: object) -> ListResult:
+        result = self._called(ListResult, "memory_list", fields)
+        assert result.returned_count == len(result.memories)
+        assert result.has_more == (result.next_cursor is not None)
+        return result
+
+    def listed(self, *, limit: int = 100, **filters: object) -> list[Memory]:
+        """Return the memories of all pages of a list."""
+        page = self.list_page(limit=limit, **filters)
+        memories = [*page.memories]
+        while page.has_more:
+            assert page.returned_count == limit
+            page = self.list_page(limit=limit, cursor=page.next_cursor, **filters)
+            memories += page.memories
+        return memories
+
+    def delete_many(self, **fields: object) -> DeleteManyResult:
+        return self._called(DeleteManyResult, "memory_delete_many", fields)
+
+    def export(self, export_format: str = "json", **fields: object) -> ExportResult:
+        return self._called(ExportResult, "memory_export", {"format": export_format, **fields})
+
+    def health(self, **fields: object) -> HealthResult:
+        return self._called(HealthResult, "memory_health", fields)
+
+    def session_start(self, client: str = "editor", **fields: object) -> SessionStartResult:
+        return self._called(
+            SessionStartResult, "memory_session_start", {"client": client, **fields}
+        )
+
+    def session_end(self, session_id: str, **fields: object) -> SessionEndResult:
+        return self._called(SessionEndResult, "memory_session_end", {"id": session_id, **fields})
+
+    def session_list(self, **fields: object) -> SessionListResult:
+        return self._called(SessionListResult, "memory_session_list", fields)
+
+    def alias(self, action: str, **fields: object) -> AliasResult:
+        return self._called(AliasResult, "memory_alias", {"action": action, **fields})
+
+    def _called(self, kind: type[ResultT], tool: str, arguments: dict[str, Any]) -> ResultT:
+        result = self.call(tool, arguments)
+        assert isinstance(result, kind)
+        return result
+
     def undo(self, **fields: object) -> UndoResult:
         result = self.call("memory_undo", fields)
         assert isinstance(result, UndoResult)
@@ -151,8 +215,11 @@ class Home:
         self.clock = clock or FakeClock()
         self._open: list[Store] = []
 
-    def open(self, workspace: str = "default", *, name: str = "tester") -> Client:
-        store = Store(Config(home=self.path, workspace=workspace), clock=self.clock)
+    def open(
+        self, workspace: str = "default", *, name: str = "tester", time_zone: str = "UTC"
+    ) -> Client:
+        config = Config(home=self.path, workspace=workspace, time_zone=time_zone)
+        store = Store(config, clock=self.clock)
         self._open.append(store)
         return Client(store, name)
 
