@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 from typing import Any
 
 from bench.client import Client, ToolError
-from bench.corpus import QUERY_KINDS, Corpus
 from bench.measure import (
     DATA,
     cpu_ms,
@@ -23,9 +22,8 @@ from bench.measure import (
     yardstick_sync_ms,
 )
 from bench.stores import servers, working_copy
+from bench.work import ALIAS, COMPARED, ENTITY, OWN, Fields, Held, Kind, Work
 
-WRITE_KINDS = ("add", "add_entity", "update", "supersede", "delete")
-KINDS = (*WRITE_KINDS, *QUERY_KINDS)
 BLOCK_S_MAX = 2.0
 """A block ends early after this time, so that a slow operation does not take the whole run."""
 
@@ -45,8 +43,7 @@ class _Server:
 
     def __init__(self, client: Client, size: int) -> None:
         self.client = client
-        self.next_number = size
-        self.ids: list[str] = []
+        self.held = Held(size)
         self.errors: dict[str, list[str]] = defaultdict(list)
         self.latencies: dict[str, list[float]] = defaultdict(list)
         self.cpu: dict[str, list[float]] = defaultdict(list)
@@ -54,21 +51,34 @@ class _Server:
         self.p50: dict[tuple[str, int], float] = {}
         self.pipelined: dict[str, float] = {}
 
+    def do(self, kind: Kind, fields: Fields) -> tuple[Any, float]:
+        """Do one piece of work; return the last answer and the seconds all of it took."""
+        if kind.operation != "session":
+            return self.client.operate(kind.operation, fields)
+        begun, start_s = self.client.operate("session_start", fields)
+        summary = f"worked on {fields['project']}"
+        ended, end_s = self.client.operate("session_end", {"id": begun["id"], "summary": summary})
+        return ended, start_s + end_s
+
+    def note(self, kind: Kind, answer: Any) -> None:  # noqa: ANN401 - JSON
+        """Remember what was found or added."""
+        if kind.is_search:
+            self.hits[kind.name].append(len(answer["memories"]))
+        elif kind.name == "add_file":
+            self.held.heads.append(answer["id"])
+        elif kind.operation == "add":
+            self.held.ids.append(answer["id"])
+
 
 class Run:
-    """One interleaved run at one size."""
+    """One run at one size: interleaved as far as both servers do the same."""
 
     def __init__(self, size: int, options: argparse.Namespace) -> None:
-        """Prepare the queries: the same for every server."""
+        """Prepare the requests."""
         self._size = size
         self._turns = options.turns
-        self._block = options.block
         self._realtime = options.realtime
-        self._corpus = Corpus()
-        count = (self._turns + 1) * self._block
-        self._queries = {
-            kind: list(self._corpus.queries(kind, count, size)) for kind in QUERY_KINDS
-        }
+        self._work = Work(size, options.turns + 1, options.block)
 
     def measure(self) -> dict[str, Any]:
         """Run it and return the result."""
@@ -86,69 +96,61 @@ class Run:
             for turn in range(self._turns + 1):  # turn 0 warms up
                 yardsticks["cpu_ms"].append(yardstick_cpu_ms())
                 yardsticks["sync_ms"].append(yardstick_sync_ms(DATA))
-                for kind in KINDS:
+                for kind in COMPARED:
                     for name in names[turn % len(names) :] + names[: turn % len(names)]:
                         self._run_block(running[name], kind, turn)
             for server in running.values():
                 self._pipeline(server)
+            self._run_own(running["mnemolog"])
             resident = {name: resident_mib(server.client.pid) for name, server in running.items()}
         result = self._result(running)
         result |= {"resident_end_mib": resident, "yardsticks": yardsticks}
         return result
 
-    def _run_block(self, server: _Server, kind: str, turn: int) -> None:
-        if len(server.errors[kind]) >= ERRORS_MAX:
+    def _run_own(self, ours: _Server) -> None:
+        """Measure what no peer does, a kind after the other."""
+        ours.client.operate("alias_add", {"alias": ALIAS, "entity_name": ENTITY})
+        for kind in OWN:
+            for turn in range(self._turns + 1):
+                self._run_block(ours, kind, turn)
+
+    def _run_block(self, server: _Server, kind: Kind, turn: int) -> None:
+        if len(server.errors[kind.name]) >= ERRORS_MAX:
             return
-        operation = "search" if kind in QUERY_KINDS else kind.removesuffix("_entity")
-        items = list(self._items(server, kind, turn))
-        latencies, done = [], 0
+        requests = self._work.requests(kind, turn, server.held, server.client)
+        latencies = []
         cpu_before, ends = cpu_ms(server.client.pid), time.perf_counter() + BLOCK_S_MAX
-        for item in items:
+        for fields in requests:
             try:
-                answer, seconds = server.client.operate(operation, item)
+                answer, seconds = server.do(kind, fields)
             except ToolError as error:
-                server.errors[kind].append(str(error))
+                server.errors[kind.name].append(str(error))
                 continue
-            latencies.append(seconds * 1e3)
-            done += 1
-            if operation == "search" and turn:
-                server.hits[kind].append(len(answer["memories"]))
-            elif operation == "add":
-                server.ids.append(answer["id"])
+            latencies.append(seconds * 1e3 / kind.memories)
+            server.note(kind, answer)
             if time.perf_counter() > ends:
                 break
         if turn and latencies:
-            server.cpu[kind].append((cpu_ms(server.client.pid) - cpu_before) / done)
-            server.latencies[kind] += latencies
-            server.p50[kind, turn] = median(latencies)
-
-    def _items(self, server: _Server, kind: str, turn: int) -> Iterator[dict[str, Any]]:
-        if kind in QUERY_KINDS:
-            yield from self._queries[kind][turn * self._block : (turn + 1) * self._block]
-        elif kind in ("add", "add_entity"):
-            yield from self._additions(server, self._block, with_entity=kind == "add_entity")
-        else:
-            for _ in range(min(self._block // 2, len(server.ids))):
-                server.next_number += 1
-                content = self._corpus.memory(server.next_number)["content"]
-                yield {"id": server.ids.pop(0), "content": content}
-
-    def _additions(
-        self, server: _Server, count: int, *, with_entity: bool | None
-    ) -> Iterator[dict[str, Any]]:
-        while count:
-            memory = self._corpus.memory(server.next_number)
-            server.next_number += 1
-            if with_entity in (None, memory["entity_name"] is not None):
-                count -= 1
-                yield memory
+            done = len(latencies) * kind.memories
+            server.cpu[kind.name].append((cpu_ms(server.client.pid) - cpu_before) / done)
+            server.latencies[kind.name] += latencies
+            server.p50[kind.name, turn] = median(latencies)
 
     def _pipeline(self, server: _Server) -> None:
         """Measure throughput with many requests in flight."""
+
+        def additions(*, with_entity: bool | None) -> list[Fields]:
+            return list(
+                islice(self._work.additions(server.held, with_entity=with_entity), PIPELINED)
+            )
+
+        searches = [
+            query for turn in range(self._turns + 1) for query in self._work.queries("and2", turn)
+        ]
         work = {
-            "add": ("add", list(self._additions(server, PIPELINED, with_entity=None))),
-            "add_plain": ("add", list(self._additions(server, PIPELINED, with_entity=False))),
-            "search": ("search", self._queries["and2"][:PIPELINED]),
+            "add": ("add", additions(with_entity=None)),
+            "add_plain": ("add", additions(with_entity=False)),
+            "search": ("search", searches[:PIPELINED]),
         }
         for name, (operation, items) in work.items():
             seconds = server.client.pipeline(operation, items, WINDOW)
@@ -158,18 +160,18 @@ class Run:
         ours = running["mnemolog"]
         theirs = running.get("mnemon-mcp")
         result: dict[str, Any] = {"size": self._size, "operations": {}, "ratios": {}}
-        for kind in KINDS:
-            result["operations"][kind] = {
-                name: _summary(server, kind)
+        for kind in (*COMPARED, *OWN):
+            result["operations"][kind.name] = {
+                name: _summary(server, kind.name)
                 for name, server in running.items()
-                if server.latencies[kind]
+                if server.latencies[kind.name]
             }
-            if theirs is not None and theirs.latencies[kind]:
-                result["ratios"][kind] = median(
+            if theirs is not None and theirs.latencies[kind.name]:
+                result["ratios"][kind.name] = median(
                     [
-                        ours.p50[kind, turn] / theirs.p50[kind, turn]
+                        ours.p50[kind.name, turn] / theirs.p50[kind.name, turn]
                         for turn in range(1, self._turns + 1)
-                        if (kind, turn) in ours.p50 and (kind, turn) in theirs.p50
+                        if (kind.name, turn) in ours.p50 and (kind.name, turn) in theirs.p50
                     ]
                 )
         result["pipelined_per_s"] = {name: server.pipelined for name, server in running.items()}

@@ -1,9 +1,10 @@
 """A raw MCP client over stdio: one JSON-RPC message a line, and nothing between it and the clock.
 
 A server is described by a TOML file in `servers/`: the command, its environment, and for each
-operation the tool and its arguments. In arguments `"$field"` stands for that field of the
-operation; an absent field drops its key. In command and environment `{home}` is the folder of the
-store and `$NAME` a variable of the environment.
+operation the tool and its arguments, or the method and its parameters where it is no call of a
+tool. In arguments `"$field"` stands for that field of the operation; an absent field drops its key.
+In command and environment `{home}` is the folder of the store and `$NAME` a variable of the
+environment.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class ServerSpec:
         self.name: str = self.raw["name"]
         self.operations: dict[str, Any] = self.raw["operations"]
 
-    def start(self, home: Path) -> Client:
-        """Start the server on a store."""
+    def start(self, home: Path, **settings: str) -> Client:
+        """Start the server on a store, with further variables in its environment."""
         home.mkdir(parents=True, exist_ok=True)
         variables = {"BIN": str(Path(sys.executable).parent), **os.environ}
 
@@ -50,7 +51,7 @@ class ServerSpec:
 
         environment = {name: expanded(value) for name, value in self.raw["env"].items()}
         command = [expanded(part) for part in self.raw["command"]]
-        return Client(self, command, {**os.environ, **environment}, home)
+        return Client(self, command, {**os.environ, **environment, **settings}, home)
 
 
 class Client:
@@ -112,8 +113,8 @@ class Client:
         return answer["result"], seconds
 
     def operate(self, operation: str, fields: Mapping[str, Any]) -> tuple[Any, float]:
-        """Do an operation; return the tool's structured answer and the seconds it took."""
-        result, seconds = self.request("tools/call", self._call(operation, fields))
+        """Do an operation; return the structured answer and the seconds it took."""
+        result, seconds = self.request(*self._call(operation, fields))
         if result.get("isError"):
             raise ToolError(str(result.get("content"))[:300])
         return _payload(result), seconds
@@ -132,7 +133,7 @@ class Client:
             if in_flight == window:
                 self._expect_success()
                 in_flight -= 1
-            self._send("tools/call", request)
+            self._send(*request)
             in_flight += 1
         for _ in range(in_flight):
             self._expect_success()
@@ -152,7 +153,7 @@ class Client:
                 continue
         self._output.close()
 
-    def _call(self, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _call(self, operation: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         described = self.spec.operations[operation]
         arguments = {}
         for name, value in described["args"].items():
@@ -162,7 +163,9 @@ class Client:
                     arguments[name] = given
             else:
                 arguments[name] = value
-        return {"name": described["tool"], "arguments": arguments}
+        if "method" in described:
+            return described["method"], arguments
+        return "tools/call", {"name": described["tool"], "arguments": arguments}
 
     def _send(self, method: str, params: Any) -> int:  # noqa: ANN401 - JSON
         self._last_id += 1
@@ -194,5 +197,7 @@ class Client:
 
 
 def _payload(result: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    if "contents" in result:
+        return json.loads(result["contents"][0]["text"])
     structured = result.get("structuredContent")
     return structured if structured is not None else json.loads(result["content"][0]["text"])

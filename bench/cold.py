@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from contextlib import ExitStack
@@ -33,6 +37,8 @@ def _measure(size: int, options: argparse.Namespace) -> dict[str, Any]:
         for turn in range(options.starts + 1):
             for spec in specs[turn % len(specs) :] + specs[: turn % len(specs)]:
                 start = _start(spec, homes[spec.name], query)
+                if spec.name == "mnemolog":
+                    start |= _own_starts(spec, homes[spec.name], query)
                 if turn:  # the first one warms the page cache
                     for name, value in start.items():
                         samples[spec.name][name].append(value)
@@ -44,7 +50,7 @@ def _measure(size: int, options: argparse.Namespace) -> dict[str, Any]:
         ours, theirs = (samples[spec.name] for spec in specs)
         result["ratios"] = {
             key: median([a / b for a, b in zip(ours[key], theirs[key], strict=True)])
-            for key in ours
+            for key in theirs
         }
     print(f"cold start, {size} memories: {result['servers']}", flush=True)
     return result
@@ -54,7 +60,7 @@ def _start(spec: ServerSpec, home: Path, query: dict[str, Any]) -> dict[str, flo
     with spec.start(home) as client:
         client.initialize()
         initialized = time.perf_counter()
-        client.request("tools/list")
+        tools, _ = client.request("tools/list")
         listed = time.perf_counter()
         resident_start = resident_mib(client.pid)
         client.operate("search", query)
@@ -63,6 +69,33 @@ def _start(spec: ServerSpec, home: Path, query: dict[str, Any]) -> dict[str, flo
             "initialize_ms": (initialized - client.started) * 1e3,
             "tools_list_ms": (listed - client.started) * 1e3,
             "first_search_ms": (found - client.started) * 1e3,
+            "tools_list_bytes": _json_bytes(tools),
             "resident_start_mib": resident_start,
             "resident_open_mib": resident_mib(client.pid),
         }
+
+
+def _own_starts(spec: ServerSpec, home: Path, query: dict[str, Any]) -> dict[str, float]:
+    """Measure the starts that no peer has: with few tools, and a search as a command."""
+    with spec.start(home, MNEMOLOG_TOOLS="core") as client:
+        client.initialize()
+        tools, _ = client.request("tools/list")
+        measured = {
+            "core_tools_list_ms": (time.perf_counter() - client.started) * 1e3,
+            "core_tools_list_bytes": _json_bytes(tools),
+        }
+    command = [str(Path(sys.executable).parent / "mnemolog"), "search", "--json", query["query"]]
+    if any((home / "ledger").glob("*")):  # a search does not make a store
+        began = time.perf_counter()
+        subprocess.run(
+            command,
+            env={**os.environ, "MNEMOLOG_HOME": str(home)},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        measured["command_search_ms"] = (time.perf_counter() - began) * 1e3
+    return measured
+
+
+def _json_bytes(value: Any) -> float:  # noqa: ANN401 - JSON
+    return float(len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()))

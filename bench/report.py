@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from bench.measure import RESULTS, ROOT, load, median
+from bench.work import KINDS
 
 MILLION = 1_000_000
 TARGETS = {
@@ -20,18 +21,6 @@ TARGETS = {
 }
 """Operation and size -> the greatest ratio to the peer's p50 that is aimed at."""
 
-NAMES = {
-    "add": "add, durable",
-    "add_entity": "add with an entity, durable",
-    "update": "update in place, durable",
-    "supersede": "supersede, durable",
-    "delete": "delete, durable",
-    "and2": "search, 2 words",
-    "or4": "search, 4 words of 2 memories",
-    "layer": "search, 2 words in a layer",
-    "date": "search, 2 words in 90 days",
-    "exact": "exact phrase of 3 words",
-}
 COLD_RATIO_MAX = 0.35
 RESIDENT_MIB_MAX = 32
 ADD_CPU_MS_MAX = 0.5
@@ -65,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
                 "p50 ratio",
                 "target",
             ),
-            [row for kind in NAMES for size in sizes for row in _calls(kind, size)],
+            [row for kind in KINDS for size in sizes for row in _calls(kind, size)],
         ),
         "\n### Throughput, 16 requests in flight\n",
         _table(
@@ -101,16 +90,19 @@ def _cold(size: int) -> list[Row]:
         return []
     figures = (
         ("tools_list_ms", "start to `tools/list`, ms", COLD_RATIO_MAX),
+        ("core_tools_list_ms", "the same with MNEMOLOG_TOOLS=core, ms", None),
         ("first_search_ms", "start to the first search, ms", None),
+        ("command_search_ms", "`mnemolog search` as a command, start to end, ms", None),
+        ("tools_list_bytes", "answer to `tools/list`, bytes", None),
+        ("core_tools_list_bytes", "the same with MNEMOLOG_TOOLS=core, bytes", None),
         ("resident_start_mib", "resident after `tools/list`, MiB", None),
         ("resident_open_mib", "resident after a search, MiB", None),
     )
     rows: list[Row] = []
     for key, text, target in figures:
-        values = [
-            servers[key] if (servers := result["servers"].get(name)) else None
-            for name in ("mnemolog", "mnemon-mcp")
-        ]
+        values = [result["servers"].get(name, {}).get(key) for name in ("mnemolog", "mnemon-mcp")]
+        if values == [None, None] or (size and key.endswith("_bytes")):
+            continue  # not measured, or the same whatever the store holds
         ratio = result.get("ratios", {}).get(key)
         aim = f"<= {target}" if target is not None else ""
         missed = target is not None and ratio is not None and ratio > target
@@ -123,10 +115,10 @@ def _cold(size: int) -> list[Row]:
 
 def _calls(kind: str, size: int) -> list[Row]:
     result = load(f"calls-{size}")
-    if result is None or "mnemolog" not in result["operations"][kind]:
+    measured = {} if result is None else result["operations"].get(kind, {})
+    if "mnemolog" not in measured:
         return []
-    measured = result["operations"][kind]
-    cells: list[object] = [NAMES[kind], _count(size)]
+    cells: list[object] = [KINDS[kind].text, _count(size)]
     for name in ("mnemolog", "mnemon-mcp"):
         seen = measured.get(name)
         if seen is None:

@@ -31,6 +31,7 @@ from ledger import (
 )
 from projections.generation import Generations
 from projections.rebuild import rebuild
+from projections.substring import flush_trigrams
 from server.bootstrap import Store
 from server.config import Config
 
@@ -54,7 +55,7 @@ def store(spec: ServerSpec, size: int) -> Path:
         return folder
     making = folder.with_suffix(".making")
     shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
+    making.mkdir(parents=True, mode=0o700)
     print(f"building a store of {size} memories for {spec.name}", flush=True)
     if spec.name == "mnemolog":
         save(f"build-{size}", build(making, size))
@@ -78,7 +79,7 @@ def working_copy(spec: ServerSpec, size: int) -> Iterator[Path]:
     if size:
         shutil.copytree(store(spec, size), copy)
     else:
-        copy.mkdir(parents=True)
+        copy.mkdir(parents=True, mode=0o700)
     try:
         yield copy
     finally:
@@ -96,7 +97,10 @@ def open_ledger(home: Path) -> Ledger:
 
 
 def build(home: Path, size: int) -> dict[str, Any]:
-    """Write a ledger in large groups, seal it, rebuild, do the upkeep; return the times."""
+    """Write a ledger in large groups, seal it, rebuild, do the upkeep; return the times.
+
+    The substring index is filled, as `mnemolog rebuild` does, and left to nobody's background.
+    """
     ledger = open_ledger(home)
     appended = _append(ledger, size)
     began = time.perf_counter()
@@ -104,14 +108,18 @@ def build(home: Path, size: int) -> dict[str, Any]:
     sealer.run()
     sealer.close()
     sealing = time.perf_counter() - began
+    generations = Generations(home / "projections", OsFiles())
     rebuild(
         ledger,
-        Generations(home / "projections", OsFiles()),
+        generations,
         lock_timeout_s=LOCK_TIMEOUT_S,
         known=None,
         progress=lambda _phase, _done, _total: None,
     )
     ledger.close()
+    began = time.perf_counter()
+    _index_substrings(generations)
+    substrings = time.perf_counter() - began
     began = time.perf_counter()
     opened = Store(Config(home=home))
     opened.upkeep.run_once()
@@ -119,9 +127,21 @@ def build(home: Path, size: int) -> dict[str, Any]:
     return {
         "events": size,
         "seal_s": sealing,
+        "substrings_s": substrings,
         "upkeep_s": time.perf_counter() - began,
         **appended,
     }
+
+
+def _index_substrings(generations: Generations) -> None:
+    generation = generations.open_current()
+    flushed = GROUP
+    while flushed:
+        with generation.changing():
+            flushed = flush_trigrams(generation.writer, GROUP)
+        with generation.readers.borrow() as connection:
+            connection.checkpoint_wal()
+    generation.close()
 
 
 def _append(ledger: Ledger, size: int) -> dict[str, float]:

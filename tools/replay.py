@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     add_commands(parser.add_subparsers(required=True))
     parsed = parser.parse_args(arguments)
     home = parsed.home.expanduser().resolve()
-    return run(parsed, lambda: open_ledger(home), home / "projections")
+    return run(parsed, lambda: open_ledger(home), lambda _: home / "projections")
 
 
 if __name__ == "__main__":
