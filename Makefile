@@ -37,7 +37,7 @@ test: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest --numprocesses=auto --dist=worksteal
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='ledger/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95

@@ -85,11 +85,14 @@ def memory_health(
 
 
 def _loops(connection: Connection, workspace: int | None) -> tuple[str, ...]:
-    """Return memories from which no newest one is reached, by walking back from all newest ones."""
+    """Return memories from which no newest one is reached.
+
+    Found by walking back from what a newest memory superseded, so only over what was superseded.
+    """
     rows = connection.execute(
-        "WITH RECURSIVE sound(id) AS (SELECT id FROM memories WHERE workspace = ?1 "
-        "AND (superseded_by IS NULL "
-        "OR NOT EXISTS (SELECT 1 FROM memories o WHERE o.id = memories.superseded_by)) "
+        "WITH RECURSIVE sound(id) AS (SELECT m.id FROM memories m WHERE m.workspace = ?1 "
+        "AND m.superseded_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memories o "
+        "WHERE o.id = m.superseded_by AND o.superseded_by IS NOT NULL) "
         "UNION SELECT m.id FROM sound JOIN memories m ON m.superseded_by = sound.id) "
         "SELECT id FROM memories WHERE workspace = ?1 AND superseded_by IS NOT NULL "
         "AND id NOT IN sound ORDER BY rid LIMIT ?2",

@@ -24,7 +24,6 @@ ORDERS: Final = {
     "changed": ("m.version", "DESC"),
     "happened": ("m.happened_from, m.rid", "DESC"),
     "important": ("m.importance, m.rid", "DESC"),
-    "layer": ("m.layer, -m.rid", "ASC"),
 }
 """Name of an order -> the columns of its key, which no two memories share, and the direction."""
 
@@ -36,7 +35,6 @@ KEY_TYPES: Final[dict[str, type[Key]]] = {
     "changed": tuple[int],
     "happened": tuple[int, int],
     "important": tuple[float, int],
-    "layer": tuple[str, int],
 }
 """Name of an order -> its key."""
 
@@ -62,10 +60,12 @@ def list_memories(
         params += after
     keys = columns.split(", ")
     order_by = ", ".join(f"{key} {direction}" for key in keys)
+    # The page is found first: sorting whole rows would carry every text along.
     rows: Sequence[tuple[Any, ...]] = list(
         connection.execute(
-            f"SELECT {columns}, {MEMORY_COLUMNS} FROM memories m WHERE {where} "
-            f"ORDER BY {order_by} LIMIT ?",
+            f"SELECT {columns}, {MEMORY_COLUMNS} FROM (SELECT m.rid FROM memories m WHERE {where} "
+            f"ORDER BY {order_by} LIMIT ?) AS page CROSS JOIN memories m ON m.rid = page.rid "
+            f"ORDER BY {order_by}",
             (*params, limit + 1),
         )
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -58,9 +58,11 @@ EXPORT_CHARS_MAX = 1_000_000
 EXPORT_CHARS_BESIDES = 400
 """Characters that a memory's other fields take about."""
 
-EXPORT_ORDER = "layer"
 EXPORT_PAGE = 200
 """Memories read at once while an export is written."""
+
+EXPORT_KEY: Final[type[Key]] = tuple[str, int]
+"""A memory's place in an export: its layer, and its rid, negative for the newest come first."""
 
 R = TypeVar("R", bound=Result)
 
@@ -141,7 +143,7 @@ class Recall:
     def list(self, args: ListArgs, call: Call) -> ListResult:
         """List the memories that satisfy filters."""
         selection = select(args, now_us=self._clock.now_us(), zone=self._zone)
-        cursor = _cursor_of(args, args.order)
+        cursor = _cursor_of(args, KEY_TYPES[args.order])
         total = self._total(selection.filters, cursor, call)
         after = None if cursor is None else cursor.after
         page = self._page(selection.filters, args.order, after, args.limit, call)
@@ -179,7 +181,7 @@ class Recall:
 
     def sessions(self, args: SessionListArgs, call: Call) -> SessionListResult:
         """List sessions, newest first."""
-        cursor = _cursor_of(args, "newest")
+        cursor = _cursor_of(args, tuple[int])
         before = None if cursor is None else int(cursor.after[0])
 
         def read(connection: Connection) -> SessionListResult:
@@ -215,7 +217,7 @@ class Recall:
     def export(self, args: ExportArgs, call: Call) -> ExportResult:
         """Write memories as text, as many as fit one reply."""
         selection = select(args, now_us=self._clock.now_us(), zone=self._zone)
-        cursor = _cursor_of(args, EXPORT_ORDER)
+        cursor = _cursor_of(args, EXPORT_KEY)
         total = self._total(selection.filters, cursor, call)
         memories: list[Memory] = []
         last: Key = () if cursor is None else cursor.after
@@ -388,8 +390,8 @@ class Recall:
         )
 
 
-def _cursor_of(args: ListArgs | ExportArgs | SessionListArgs, order: str) -> Cursor | None:
-    return None if args.cursor is None else decode_cursor(args.cursor, args, KEY_TYPES[order])
+def _cursor_of(args: ListArgs | ExportArgs | SessionListArgs, key_type: type[Key]) -> Cursor | None:
+    return None if args.cursor is None else decode_cursor(args.cursor, args, key_type)
 
 
 def _cursor(args: ListArgs | ExportArgs | SessionListArgs, total: int, after: Key) -> str:
