@@ -246,10 +246,10 @@ def test_help_names_every_command_once_in_its_group() -> None:
 def test_a_search_in_a_pipe_loads_neither_tables_nor_the_server(tmp_path: Path) -> None:
     installed(tmp_path, "add", "x")
     program = (
-        "import sys; sys.argv = ['mnemolog', 'search', 'x']\n"
+        "import sys; before = {*sys.modules}; sys.argv = ['mnemolog', 'search', 'x']\n"
         "from server.cli import main\n"
         "try: main()\n"
-        "except SystemExit: print(*sys.modules, file=sys.stderr)"
+        "except SystemExit: print(*{*sys.modules} - before, file=sys.stderr)"
     )
 
     done = subprocess.run(
