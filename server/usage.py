@@ -142,7 +142,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise usage_error(f"there is no command {only!r}; {_nearest(only, COMMANDS)}")
     parser = make_parser(only if arguments and arguments[0] == only else None)
     parsed, unknown = parser.parse_known_args(arguments)
-    if unknown:
+    # A bare `--` only says that what follows is no option, and may be left over.
+    if unknown := [word for word in unknown if word != "--"]:
         raise _not_understood(parsed, unknown)
     return parsed
 

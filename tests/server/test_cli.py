@@ -623,6 +623,14 @@ def test_a_slip_is_told_what_is_nearest(cli: Shell, words: tuple[str, ...], near
     assert f"the nearest is {nearest}" in refused.err
 
 
+def test_two_dashes_may_stand_where_no_word_follows(cli: Shell) -> None:
+    cli("add", "x")
+
+    assert cli("list", "--json", "--").status == 0
+    assert cli("list", "--", "x").status == 2
+    assert "has no option --" not in cli("list", "--", "x").err
+
+
 def test_a_query_that_begins_with_a_dash_goes_after_two(cli: Shell) -> None:
     cli("add", "--json", "--", "--force", "is", "dangerous")
 
