@@ -11,8 +11,8 @@ import msgspec
 
 from server.errors import InvalidArgumentsError
 
-Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""What a column of the tables holds."""
+Number = Annotated[int, msgspec.Meta(ge=-(2**63 - 1), le=2**63 - 1)]
+"""What a column of the tables holds, and its negative."""
 
 Key = tuple[Number | float | str, ...]
 

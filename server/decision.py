@@ -25,6 +25,8 @@ from server.when import NotUnderstoodError, Span, When, understand_date, underst
 _BLANK = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 """Unicode categories of what cannot be seen."""
 
+_encode = msgspec.json.Encoder(order="sorted").encode
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
@@ -90,6 +92,11 @@ def no_such_memory(memory_id: str) -> NotFoundError:
         "memory_add and memory_search.",
         details={"id": memory_id},
     )
+
+
+def is_same(state: MemoryState, other: MemoryState) -> bool:
+    """Say whether two states are stored alike; to Python 1 and true in `meta` are equal."""
+    return state == other and _encode(state) == _encode(other)
 
 
 def refuse_blank(field: str, text: str) -> None:

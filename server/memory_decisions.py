@@ -37,6 +37,7 @@ from server.decision import (
     Moment,
     content_event,
     existing,
+    is_same,
     read_date,
     read_range,
     refuse_blank,
@@ -232,7 +233,7 @@ def _deletion_filters(
 def _replace(
     current: Current, state: MemoryState, moment: Moment, notes: tuple[str, ...]
 ) -> Decision:
-    if state == current.state:
+    if is_same(state, current.state):
         unchanged = UpdateResult(
             updated_id=current.id,
             superseded=False,

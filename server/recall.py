@@ -56,7 +56,7 @@ EXPORT_CHARS_MAX = 1_000_000
 """Text of one reply of an export; one memory of the greatest length always fits."""
 
 EXPORT_CHARS_BESIDES = 400
-"""Characters that a memory's other fields take about."""
+"""Characters that a memory's fields besides content and meta take about."""
 
 EXPORT_PAGE = 200
 """Memories read at once while an export is written."""
@@ -223,7 +223,8 @@ class Recall:
         last: Key = () if cursor is None else cursor.after
         chars, has_more = 0, False
         for key, memory in self._walk(selection.filters, last or None, call):
-            chars += len(memory.content) + EXPORT_CHARS_BESIDES
+            meta = len(msgspec.json.encode(memory.meta))
+            chars += len(memory.content) + meta + EXPORT_CHARS_BESIDES
             if memories and (len(memories) == args.limit or chars > EXPORT_CHARS_MAX):
                 has_more = True
                 break

@@ -21,7 +21,7 @@ from ledger import (
 )
 from projections.facts import Current, Facts, StandingAlias, StandingSession, Tombstone, Touched
 from server.commands import UndoArgs, UndoResult
-from server.decision import Decision, Moment, content_event, no_such_memory
+from server.decision import Decision, Moment, content_event, is_same, no_such_memory
 from server.errors import (
     AliasConflictError,
     InvalidArgumentsError,
@@ -113,7 +113,7 @@ def _compensate(touched: Touched, facts: Facts, moment: Moment) -> NewEvent:
 
 def _memory_again(before: MemoryState, now: Current, moment: Moment) -> Event:
     links = {"supersedes": before.supersedes, "superseded_by": before.superseded_by}
-    if before == msgspec.structs.replace(now.state, **links):
+    if is_same(before, msgspec.structs.replace(now.state, **links)):
         return MemoryRelinked(salt=moment.new_salt(), **links)
     return content_event(MemoryUpdated, before, moment)
 

@@ -220,3 +220,28 @@ def test_c5_what_was_deleted_can_be_stored_again_and_again(home: Home, client: C
             assert seen.inspect(memory_id).status == "deleted"
             with seen.refused(NotFoundError, "was deleted"):
                 seen.update(memory_id, content="x")
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, True), (0, False), (True, 1), (2, 2.0)])
+def test_c5_a_meta_field_that_becomes_equal_but_of_another_kind_is_changed_and_put_back(
+    client: Client, before: object, after: object
+) -> None:
+    memory = client.add("the pump is grey", meta={"done": before}).id
+
+    update = client.update(memory, meta={"done": after})
+
+    assert update.changed
+    assert repr(client.get(memory).memories[0].meta) == repr({"done": after})
+    client.undo(position=update.position)
+    assert repr(client.get(memory).memories[0].meta) == repr({"done": before})
+
+
+@pytest.mark.parametrize("value", [float("nan"), "\ud800"], ids=["nan", "half a character"])
+def test_c5_a_meta_field_that_cannot_be_stored_is_refused_in_a_change_too(
+    client: Client, value: object
+) -> None:
+    memory = client.add("the pump is grey", meta={"state": None}).id
+
+    with client.refused(InvalidArgumentsError, "cannot be stored"):
+        client.update(memory, meta={"state": value})
+    assert client.get(memory).memories[0].meta == {"state": None}

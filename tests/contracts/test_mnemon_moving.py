@@ -40,6 +40,9 @@ WHOLE: Final[Json] = {
 }
 NOT_IN_EXPORTS: Final = {"meta", "valid_from", "valid_until"}
 
+SECTIONS: Final = ("Section one", "Section two")
+"""Contents of memories that come from one file."""
+
 COLUMNS: Final = (
     "id",
     "superseded_by",
@@ -74,6 +77,8 @@ def rows() -> list[Json]:
         {**plain, "id": "c", "content": "Old", "superseded_by": "b"},
         {**plain, "id": "d", "content": "Expired", "expires_at": "2025-02-01T00:00:00Z"},
         {**plain, "id": "e", "content": " "},
+        {**plain, "id": "f", "content": "Section one", "source_file": "kb.md"},
+        {**plain, "id": "g", "content": "Section two", "source_file": "kb.md"},
     ]
 
 
@@ -124,12 +129,21 @@ def check(finished: "subprocess.CompletedProcess[str]", home: Path) -> None:
     """Check what was brought over from the database."""
     memories = stored(home)
 
-    assert set(memories) == {WHOLE["content"], "Plain"}, finished.stderr
+    assert set(memories) - set(SECTIONS) == {WHOLE["content"], "Plain"}, finished.stderr
     assert shared(memories[WHOLE["content"]], WHOLE) == WHOLE
     assert memories["Plain"]["session_id"]
     assert memories["Plain"]["expires_at"].startswith("20")
     assert memories["Plain"]["event_at"]
     assert "expires_at" not in memories[WHOLE["content"]]
+
+
+def check_sections(home: Path) -> None:
+    """Check that what comes from one file has not replaced each other."""
+    memories = stored(home)
+    for content in SECTIONS:
+        assert memories[content]["meta"] == {"source_file": "kb.md"}
+        assert memories[content]["status"] == "active"
+        assert "source_file" not in memories[content]
 
 
 def read_with_python(command: str) -> str:
@@ -148,11 +162,12 @@ def test_what_is_current_in_the_database_comes_over_whole_and_once(tmp_path: Pat
     first = run(read_with_python(FROM_DATABASE), tmp_path)
     again = run(read_with_python(FROM_DATABASE), tmp_path)
 
-    assert first.stdout == "added 2, refused 1\n"
+    assert first.stdout == "added 4, refused 1\n"
     assert "`content` is blank" in first.stderr
-    assert again.stdout == "added 0, stored before 1, refused 2\n"
+    assert again.stdout == "added 0, stored before 3, refused 2\n"
     assert "key was used for a different request" in again.stderr
     check(first, tmp_path)
+    check_sections(tmp_path)
     assert stored(tmp_path)["Plain"]["event_at"] == "2025-01-02T03:04:05Z"
 
 
@@ -162,7 +177,7 @@ def test_an_export_comes_over_but_for_what_it_lacks(tmp_path: Path) -> None:
     exported = [
         {name: row.get(name) for name in COLUMNS if name not in hidden}
         for row in rows()
-        if row["id"] in "ab"
+        if row["id"] in "abfg"
     ]
     (tmp_path / "export.json").write_text(json.dumps(exported, indent=2))
 
@@ -172,7 +187,8 @@ def test_an_export_comes_over_but_for_what_it_lacks(tmp_path: Path) -> None:
     memories = stored(tmp_path)
     names = [name for name in WHOLE if name not in NOT_IN_EXPORTS]
     assert (first.returncode, again.returncode) == (0, 0), first.stderr
-    assert set(memories) == {WHOLE["content"], "Plain"}
+    assert set(memories) == {WHOLE["content"], "Plain", *SECTIONS}
+    check_sections(tmp_path)
     assert shared(memories[WHOLE["content"]], names) == shared(WHOLE, names)
     assert memories["Plain"]["event_at"] == "2025-01-02T03:04:05Z"
 

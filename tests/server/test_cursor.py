@@ -99,6 +99,7 @@ def test_what_is_no_cursor_is_refused_by_name(client: Client, text: str) -> None
 @example((LIST_IDS[3], 7, [1, HUGE]), "happened")
 @example((LIST_IDS[4], 7, ["x", 1]), "important")
 @example((LIST_IDS[-2], 7, [1, 1]), "newest")
+@example((LIST_IDS[-2], 7, ["semantic", -HUGE]), "newest")
 @example((LIST_IDS[-1], 7, ["x"]), "newest")
 @example((LIST_IDS[-1], 7, []), "newest")
 def test_a_forged_cursor_is_refused_or_gives_a_page(

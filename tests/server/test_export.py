@@ -190,6 +190,18 @@ def test_a_part_is_as_long_as_a_reply_may_be_and_the_next_goes_on_after_it(
     assert counts == [1, 1, 1, 1, 1, 1]
 
 
+def test_large_meta_fields_end_a_part_as_long_contents_do(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "EXPORT_CHARS_MAX", 2_000)
+    for number in range(3):
+        client.add(f"note {number}", meta={"page": "x" * 1_500})
+
+    part = client.export("json")
+
+    assert (part.count, part.total, part.has_more) == (1, 3, True)
+
+
 def test_what_is_marked_in_an_export_is_what_is_not_current(client: Client) -> None:
     old = client.add("the pump is grey", ttl_days=1).id
     new = client.supersede(old, "the pump is green")
