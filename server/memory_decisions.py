@@ -147,6 +147,11 @@ def decide_delete(args: DeleteArgs, facts: Facts, moment: Moment) -> Decision:
             deleted=True,
             reactivated_id=reactivated[-1] if reactivated else None,
             position=position,
+            notes=(
+                (f"current again as well: {', '.join(reactivated[:-1])}",)
+                if len(reactivated) > 1
+                else ()
+            ),
         )
 
     return Decision(events=events, reply=reply)
@@ -214,6 +219,12 @@ def _deletion_filters(
             when = read_range(field, given.pop(field), now_us=moment.now_us, zone=moment.zone)
             spans[field] = when
             notes += [when.said] if when.said else []
+    begins, ends = spans.get("date_from"), spans.get("date_to")
+    if begins is not None and ends is not None and ends.to_us <= begins.from_us:
+        raise InvalidArgumentsError(
+            "`date_to` lies before `date_from`; nothing was deleted.",
+            details={"field": "date_to"},
+        )
     entity = given.pop("entity_name", None)
     return (
         Filters(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from ledger import Position
@@ -242,3 +243,24 @@ def test_s5_a_misspelt_field_of_a_single_deletion_is_refused(client: Client) -> 
         with client.refused(InvalidArgumentsError):
             client.call("memory_delete", arguments)
     assert client.inspect(kept).status == "active"
+
+
+def test_s5_dates_with_nothing_between_them_are_refused(scopes: Client) -> None:
+    with scopes.refused(InvalidArgumentsError, "date_to"):
+        scopes.call("memory_delete_many", {"date_from": "2026-02", "date_to": "2026-01"})
+
+
+def test_s4_everyone_who_is_current_again_is_named(client: Client) -> None:
+    one = client.add("v1", source_file="f").id
+    gone = client.call("memory_delete_many", {"ids": [one]})
+    two = client.add("v2", source_file="f").id
+    client.undo(position=msgspec.to_builtins(gone)["position"])
+    both = client.add("v3", source_file="f")
+    assert set(both.superseded_ids) == {one, two}
+
+    deleted = client.delete(both.id)
+
+    assert deleted.reactivated_id is not None
+    assert set(client.found("v1")) | set(client.found("v2")) == {one, two}
+    (note,) = deleted.notes
+    assert {deleted.reactivated_id, note.rpartition(" ")[2]} == {one, two}
