@@ -181,4 +181,6 @@ def _walk_back(
         if older.state.event_at is None or parse_span(older.state.event_at)[0] <= own_us:
             return newer, (older,)
         newer = older
-    return newer, ()
+    # Far back its exact place is not looked for, but it stands between two neighbours.
+    older = None if newer.state.supersedes is None else facts.memory(newer.state.supersedes)
+    return newer, (older,) if isinstance(older, Current) else ()

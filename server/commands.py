@@ -44,6 +44,7 @@ Cursor = Annotated[
         description="`next_cursor` of the page before; the rest of the call as then",
     ),
 ]
+Filled = Annotated[str, Meta(min_length=1, max_length=500)]
 Object = dict[str, Any]
 Tags = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...], Meta(max_length=50)
@@ -403,7 +404,7 @@ class DeleteResult(Result, frozen=True, kw_only=True):
 class DeleteManyArgs(Args, frozen=True, kw_only=True):
     """Arguments of memory_delete_many: at least one of `ids`, a filter and `everything`.
 
-    A null or an empty list is refused, not taken for an absent filter.
+    A null, an empty text or an empty list is refused, not taken for an absent filter.
     """
 
     refuses_null: ClassVar[bool] = True
@@ -419,7 +420,7 @@ class DeleteManyArgs(Args, frozen=True, kw_only=True):
         Annotated[tuple[Layer, ...], Meta(min_length=1, description="Only these layers")]
         | UnsetType
     ) = UNSET
-    entity_name: Annotated[Name, Meta(description="Only about this entity")] | UnsetType = UNSET
+    entity_name: Annotated[Filled, Meta(description="Only about this entity")] | UnsetType = UNSET
     scope: Annotated[Scope, Meta(description="Only of this scope")] | UnsetType = UNSET
     tags: (
         Annotated[
@@ -428,9 +429,10 @@ class DeleteManyArgs(Args, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    session_id: Annotated[Scope, Meta(description="Only of this session")] | UnsetType = UNSET
+    session_id: Annotated[Filled, Meta(description="Only of this session")] | UnsetType = UNSET
     source_file: (
-        Annotated[str, Meta(max_length=1000, description="Only from this file")] | UnsetType
+        Annotated[str, Meta(min_length=1, max_length=1000, description="Only from this file")]
+        | UnsetType
     ) = UNSET
     date_from: (
         Annotated[Date, Meta(description="Only what happened (else: was added) at or after this")]

@@ -14,9 +14,10 @@ they are there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -57,11 +58,14 @@ from server.commands import (
     UpdateResult,
 )
 from server.config import Config, read_config
+from server.errors import InvalidArgumentsError
 from server.schema import convert
 from server.tool import Call
 
 UPKEEP_STOP_S = 2.0
 """How long a task of the upkeep may hold up closing."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 A = TypeVar("A", bound=Args)
 R = TypeVar("R")
@@ -173,8 +177,26 @@ class MemoryStore:
 
     def _do(self, use_case: Callable[[A, Call], R], args: A) -> R:
         """Check arguments, which a Struct's constructor does not, and run a use case."""
-        checked = convert(msgspec.to_builtins(args), type(args))
-        return use_case(checked, Call(actor_name=self._actor))
+        try:
+            given = msgspec.to_builtins(args)
+        except (TypeError, RecursionError) as error:
+            raise InvalidArgumentsError(f"The arguments are not JSON: {error}.") from error
+        whole = _whole(given)
+        call = Call(actor_name=self._actor, repaired=whole != given)
+        return use_case(convert(whole, type(args)), call)
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return JSON with each lone surrogate replaced by U+FFFD, as every way in does it."""
+    match value:
+        case str():
+            return _SURROGATE.sub("\ufffd", value)
+        case list() | tuple():
+            return [_whole(item) for item in value]
+        case dict():
+            return {_whole(name): _whole(item) for name, item in value.items()}
+        case _:
+            return value
 
 
 def open_store(

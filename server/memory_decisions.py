@@ -49,6 +49,7 @@ EXPIRY_US_MAX = 253_402_300_799_999_999
 """The last microsecond of the year 9999."""
 
 _DATES: Final = ("event_at", "valid_from", "valid_until")
+_NAMES: Final = ("entity_name", "session_id", "source_file")
 _CHANGED: Final = ("title", "confidence", "importance", "tags", *_DATES)
 _FILTERS: Final = (
     "ids",
@@ -75,6 +76,11 @@ def decide_add(args: AddArgs, facts: Facts, moment: Moment) -> Decision:
     """Add a memory."""
     refuse_blank("content", args.content)
     dates, notes = _read_dates(args, moment)
+    # Models fill in what they leave open with an empty string, which names nothing.
+    given = {name: getattr(args, name) for name in _NAMES}
+    blank = [name for name, value in given.items() if value is not None and not value.strip()]
+    notes += [f"`{name}` is blank: taken as not given" for name in blank]
+    args = msgspec.structs.replace(args, **dict.fromkeys(blank))
     state = MemoryState(
         expires_at=_expiry(args.ttl_days, moment.now_us),
         **{

@@ -275,8 +275,31 @@ def test_x3_an_empty_filter_is_none_and_the_reply_says_so_but_deletes_nothing(
     result = client.search("note", **{field: ""})
     assert [found.id for found in result.memories] == [stored]
     assert result.notes == (f"`{field}` is empty: no filter",)
-    client.call("memory_delete_many", {field: ""})
+    # A scope may be named by nothing; then it holds nothing else.
+    if field == "scope":
+        client.call("memory_delete_many", {field: ""})
+    else:
+        with client.refused(InvalidArgumentsError, field):
+            client.call("memory_delete_many", {field: ""})
     assert client.found("note") == [stored]
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n"])
+def test_x3_a_blank_file_or_name_is_none_and_supersedes_nothing(client: Client, blank: str) -> None:
+    names = {"source_file": blank, "entity_name": blank, "session_id": blank}
+    one = client.add("one note", **names)
+    two = client.add("two note", **names)
+
+    assert two.superseded_ids == ()
+    assert len(client.found("note")) == 2
+    assert [note.split("`")[1] for note in one.notes] == [
+        "entity_name",
+        "session_id",
+        "source_file",
+    ]
+    memory = client.inspect(one.id).memory
+    assert memory is not None
+    assert (memory.source_file, memory.entity_name, memory.session_id) == (None, None, None)
 
 
 # ---------------------------------------------------------------------------- workspaces

@@ -118,7 +118,7 @@ extras = st.fixed_dictionaries(
     {},
     optional={
         "title": names,
-        "entity_name": names | st.sampled_from(ENTITIES),
+        "entity_name": names.filter(lambda name: name != "") | st.sampled_from(ENTITIES),
         "entity_type": st.sampled_from(["person", "rule"]),
         "scope": st.sampled_from(SCOPES),
         "tags": tags,
@@ -129,7 +129,7 @@ extras = st.fixed_dictionaries(
         "valid_from": st.sampled_from(DATES[:1]),
         "valid_until": st.sampled_from(DATES[4:5]),
         "ttl_days": st.sampled_from([0.001, 1, 400]),
-        "source_file": names | st.sampled_from(FILES),
+        "source_file": names.filter(lambda name: name != "") | st.sampled_from(FILES),
     },
 )
 from_files = st.fixed_dictionaries(
