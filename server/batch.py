@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,8 @@ def read_batch(source: str, common: Mapping[str, Any]) -> Generator[BatchLine]:
         number = 0
         while line := lines.readline(LINE_BYTES_MAX + 1):
             number += 1
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)
             if not line.strip():
                 continue
             memory = _memory(line)

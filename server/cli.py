@@ -6,6 +6,7 @@ that start imports nothing that it does not need.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import NoReturn
@@ -19,8 +20,9 @@ def main() -> None:
     """Run the command that the process was started with."""
     if sys.platform not in SUPPORTED_PLATFORMS:
         sys.exit("mnemolog runs on Linux and macOS; other systems are not supported yet")
+    _fill_descriptors()
     arguments = sys.argv[1:]
-    if arguments == ["serve"] or (not arguments and not sys.stdin.isatty()):
+    if arguments == ["serve"] or (not arguments and not os.isatty(0)):
         _serve({})
     try:
         from server.shell import run  # noqa: PLC0415 - the server needs none of it
@@ -29,6 +31,18 @@ def main() -> None:
     except KeyboardInterrupt:
         status = INTERRUPTED
     sys.exit(status)
+
+
+def _fill_descriptors() -> None:
+    """Put nothing where a standard stream is closed.
+
+    The next file that is opened would otherwise take its number.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
 
 
 def _serve(changes: Mapping[str, str]) -> NoReturn:

@@ -41,7 +41,7 @@ COMMANDS: Final = {
 }
 """Tool -> its command, for texts that were written for agents."""
 
-_TOOL: Final = re.compile(r"`?\b(memory_[a-z_]+)\b`?")
+_TOOL: Final = re.compile(r"`?\b(?:memory_alias with action (\w+)|(memory_[a-z_]+))\b`?")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +156,12 @@ def option_of(name: str, described: Mapping[str, Any]) -> str:
 
 def in_commands(text: str) -> str:
     """Return a text for people, commands named instead of tools."""
-    return _TOOL.sub(lambda found: COMMANDS.get(found[1], found[0]), text)
+
+    def command(found: re.Match[str]) -> str:
+        action, tool = found.groups()
+        return f"`mnemolog alias {action}`" if action else COMMANDS.get(tool, found[0])
+
+    return _TOOL.sub(command, text)
 
 
 def _whole_characters(value: Any) -> Any:  # noqa: ANN401 - what argparse made

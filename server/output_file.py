@@ -36,7 +36,10 @@ def output_file(path: Path, *, replace: bool) -> Iterator[Callable[[str], object
     target = path.resolve()
     _check_free(path, target, replace=replace)
     beside = target.parent / f".mnemolog-{os.getpid()}-{time.monotonic_ns()}.part"
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with os.fdopen(fd, "w", encoding="utf-8", newline="\n") as file:
             yield file.write

@@ -34,6 +34,9 @@ Serve = Callable[[Mapping[str, str]], int]
 
 _OVERRIDES: Final = {"home": "MNEMOLOG_HOME", "workspace": "MNEMOLOG_WORKSPACE"}
 
+_NEVER_EMPTY: Final = (*_OVERRIDES, "actor", "batch", "output")
+"""Options that no Struct checks and whose value cannot be empty."""
+
 
 def run(arguments: Sequence[str], serve: Serve) -> int:
     """Run a command; return the exit status.
@@ -161,15 +164,8 @@ def _drop_output() -> None:
 
 
 def _prepare_streams() -> None:
-    """Write UTF-8, whatever the locale; a stream that is closed swallows what it is given.
-
-    Its descriptor would otherwise be that of the next file that is opened.
-    """
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    """Write UTF-8, whatever the locale; a stream that was closed is empty, or swallows all."""
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -188,12 +184,13 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 def _changes(parsed: argparse.Namespace) -> dict[str, str]:
     changes = {}
+    for option in _NEVER_EMPTY:
+        if getattr(parsed, option, None) == "":
+            raise usage_error(f"--{option} is empty; leave it out, or give it a value")
     for option, variable in _OVERRIDES.items():
         value = getattr(parsed, option, None)
         if value is None:
             continue
-        if not value:
-            raise usage_error(f"--{option} is empty; leave it out, or give it a value")
         # `replay --workspace` has a default of its own and names what is searched.
         if option != "workspace" or parsed.command_name not in OFFLINE:
             changes[variable] = value

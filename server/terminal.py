@@ -23,6 +23,13 @@ ID_COLUMN: Final = "id"
 """Head of the column that is never wrapped: its cells are there to be copied."""
 
 
+WIDTH_MIN: Final = 60
+"""Columns a table has at least; a terminal with fewer, or that says it has none, wraps its lines.
+
+Drawn narrower, a table loses its last columns without a word.
+"""
+
+
 class Table(msgspec.Struct, frozen=True):
     """Rows of cells; the last column is the widest."""
 
@@ -165,7 +172,9 @@ class Screen:
             drawing.add_column(Text(name), no_wrap=name == ID_COLUMN, overflow="fold")
         for row in table.rows:
             drawing.add_row(*(Text(one_line(cell)) for cell in row))
-        Console(file=self._out, markup=False, highlight=False, emoji=False).print(drawing)
+        console = Console(file=self._out, markup=False, highlight=False, emoji=False)
+        console.width = max(console.width, WIDTH_MIN)
+        console.print(drawing)
 
 
 def _written(value: object) -> str:

@@ -137,9 +137,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         SystemExit: it asked for help or for the version, which was printed.
 
     """
+    if arguments and arguments[0] == "--":
+        arguments = arguments[1:]  # what follows is no option, as a command never is
     only = next((word for word in arguments if not word.startswith("-")), None)
     if only is not None and arguments[0] == only and only not in COMMANDS:
-        raise usage_error(f"there is no command {only!r}; {_nearest(only, COMMANDS)}")
+        hint = _nearest(only, COMMANDS) or "`mnemolog --help` lists them"
+        raise usage_error(f"there is no command {only!r}; {hint}")
     parser = make_parser(only if arguments and arguments[0] == only else None)
     parsed, unknown = parser.parse_known_args(arguments)
     # A bare `--` only says that what follows is no option, and may be left over.
@@ -169,18 +172,20 @@ def _not_understood(parsed: argparse.Namespace, unknown: Sequence[str]) -> Comma
         return usage_error(f"{word!r} is one word too many; {hint}; see `{parser.prog} --help`")
     if option in parser.options():
         return usage_error(f"{option} goes after the command: {parser.prog} {option}")
-    hint = _nearest(option, parser.options())
-    return usage_error(
-        f"mnemolog {name} has no option {option}; {hint}; a text that begins with a dash goes "
-        f"after --; see `{parser.prog} --help`"
-    )
+    hints = [
+        _nearest(option, parser.options()),
+        "a text that begins with a dash goes after --",
+        f"see `{parser.prog} --help`",
+    ]
+    said = "; ".join(filter(None, hints))
+    return usage_error(f"mnemolog {name} has no option {option}; {said}")
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
     import difflib  # noqa: PLC0415 - only a slip pays for it
 
     near = difflib.get_close_matches(word[:64], known, n=1)
-    return f"the nearest is {near[0]}" if near else "`mnemolog --help` lists them"
+    return f"the nearest is {near[0]}" if near else ""
 
 
 # ---------------------------------------------------------------------------- commands

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -204,20 +205,30 @@ def _add_batch(work: Work, source: str) -> int:
     notes: dict[str, None] = {}
     count = added = 0
     refused = 0
-    with closing(read_batch(source, common)) as lines:
-        for chunk in _chunks(lines):
-            done = _add_chunk(work, chunk)
-            count += len(done.results)
-            added += done.added_count
-            refused += done.refused_count
-            notes |= dict.fromkeys(done.notes)
-            results += done.results if work.screen.as_json else ()
-            if work.job.interrupted:
-                break
-    whole = AddManyResult(
-        results=tuple(results), added_count=added, refused_count=refused, notes=tuple(notes)
-    )
-    work.show(whole, of_batch(whole, count))
+
+    def show() -> None:
+        whole = AddManyResult(
+            results=tuple(results), added_count=added, refused_count=refused, notes=tuple(notes)
+        )
+        work.show(whole, of_batch(whole, count))
+
+    try:
+        with closing(read_batch(source, common)) as lines:
+            for chunk in _chunks(lines):
+                done = _add_chunk(work, chunk)
+                count += len(done.results)
+                added += done.added_count
+                refused += done.refused_count
+                notes |= dict.fromkeys(done.notes)
+                results += done.results if work.screen.as_json else ()
+                if work.job.interrupted:
+                    break
+    except KeyboardInterrupt:
+        if count:
+            show()
+            work.screen.finish()  # the process may end without doing it
+        raise
+    show()
     return REFUSED if refused else DONE
 
 
@@ -562,7 +573,7 @@ VERBS: Final = (
         help="give an entity a further name",
         example="mnemolog alias add k8s Kubernetes",
         struct=AliasArgs,
-        run=_plain(App.alias, of_alias),
+        run=_plain(App.alias, partial(of_alias, done="added")),
         places=(
             Place(field="alias", metavar="ALIAS"),
             Place(field="entity_name", metavar="ENTITY"),
@@ -576,7 +587,7 @@ VERBS: Final = (
         help="take a further name away",
         example="mnemolog alias remove k8s",
         struct=AliasArgs,
-        run=_plain(App.alias, of_alias),
+        run=_plain(App.alias, partial(of_alias, done="removed")),
         places=(Place(field="alias", metavar="ALIAS"),),
         defaults={"action": "remove"},
         without=("action", "entity_name"),

@@ -191,7 +191,7 @@ def of_health(result: HealthResult) -> View:
                 ("orphaned", len(result.orphaned_chains)),
                 (
                     "ledger",
-                    f"position {ledger.position}, {ledger.files} files, "
+                    f"position {ledger.position}, {_count(ledger.files, 'file')}, "
                     + _size(ledger.size_bytes)
                     + (", read-only" if ledger.read_only else ""),
                 ),
@@ -248,12 +248,17 @@ def of_session_list(result: SessionListResult) -> View:
     return View([Table(head, rows)], [_page(result)])
 
 
-def of_alias(result: AliasResult) -> View:
-    """List aliases, or say what became of one."""
-    if result.position is not None:
-        said = "changed" if result.changed else "nothing was changed"
+def of_alias(result: AliasResult, done: str | None = None) -> View:
+    """List aliases, or say what became of one.
+
+    Args:
+        result: what the store answered.
+        done: what was asked for, as one word of what was done; None: a list.
+
+    """
+    if done is not None:
         pairs = "; ".join(f"{each.alias} -> {each.entity_name}" for each in result.aliases)
-        return View([Prose(f"{said}: {pairs}" if pairs else said)])
+        return View([Prose(f"{done}: {pairs}" if result.changed else "nothing was changed")])
     rows = [(each.alias, each.entity_name) for each in result.aliases]
     return View([Table(("alias", "entity"), rows)], [] if rows else ["nothing there"])
 
@@ -325,6 +330,10 @@ def _statistics(result: InspectResult, layers: dict[str, LayerStatistics]) -> li
 
 def _minute(instant: str) -> str:
     return instant[:_MINUTE_CHARS].replace("T", " ")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _size(size_bytes: float) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import signal
 import stat
@@ -133,7 +134,9 @@ def test_f1_files_are_closed_from_the_moment_they_are_made(tmp_path: Path) -> No
     ]
     assert len(made) > 10
     for line in made:
-        assert (", 0700)" if "mkdir" in line else ", 0600)") in line, line
+        # Where threads take turns, the trace shows a call's end in a line of its own.
+        mode = "0700" if "mkdir" in line else "0600"
+        assert re.search(rf", {mode}(\)| <unfinished)", line), line
 
 
 def test_f1_folders_that_were_open_are_closed_and_an_open_home_is_reported(tmp_path: Path) -> None:

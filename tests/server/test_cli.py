@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from server import verbs
 from server.activity import ActivityRecorder
 from server.app import App
+from server.batch import BatchLine
 from server.config import Config
 from server.errors import (
     BusyError,
@@ -139,11 +142,22 @@ def test_a_workspace_and_a_home_can_be_named_by_option(cli: Shell, tmp_path: Pat
     assert contents("--home", str(tmp_path / "second"), "list") == ["elsewhere"]
 
 
-@pytest.mark.parametrize("option", ["--home", "--workspace"])
-def test_an_option_whose_variable_was_empty_is_refused(cli: Shell, option: str) -> None:
-    refused = cli("list", option, "")
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("list", "--home"),
+        ("list", "--workspace"),
+        ("list", "--actor"),
+        ("add", "--batch"),
+        ("export", "--output"),
+    ],
+)
+def test_an_option_whose_variable_was_empty_is_refused(
+    cli: Shell, command: str, option: str
+) -> None:
+    refused = cli(command, option, "")
 
-    assert (refused.status, option in refused.err) == (2, True)
+    assert (refused.status, f"{option} is empty" in refused.err) == (2, True)
 
 
 # ---------------------------------------------------------------------------- batches
@@ -201,6 +215,37 @@ def test_a_batch_repeated_with_its_key_stores_nothing_twice(cli: Shell) -> None:
 
     assert (first.out, again.out) == ("added 2\n", "added 0, stored before 2\n")
     assert again.status == 0
+
+
+def interrupted_lines(*_: object) -> Generator[BatchLine]:
+    for number in range(150):
+        yield BatchLine(number=number, memory={"content": f"note {number}", "layer": "semantic"})
+    raise KeyboardInterrupt
+
+
+def end(status: int) -> NoReturn:
+    raise SystemExit(status)
+
+
+def test_a_batch_that_is_interrupted_says_what_was_stored(
+    cli: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(verbs, "read_batch", interrupted_lines)
+        patch.setattr(os, "_exit", end)
+        cut = cli("add", "--batch", "-")
+
+    assert (cut.status, cut.out, cut.err) == (130, "added 100\n", "mnemolog: interrupted\n")
+    assert cli("list", "--json").json["total"] == 100
+
+
+def test_a_mark_of_the_byte_order_at_the_beginning_of_a_batch_is_no_part_of_it(cli: Shell) -> None:
+    mark = b"\xef\xbb\xbf"
+
+    done = cli("add", "--batch", "-", stdin=mark + b'{"content": "a"}\r\n' + mark + b"{}\r\n")
+
+    assert done.out == "added 1, refused 1\n"
+    assert "line 2" in done.err
 
 
 def test_a_line_too_long_for_any_memory_is_refused_and_the_next_one_is_read(cli: Shell) -> None:
@@ -391,13 +436,15 @@ def test_sessions_are_begun_listed_and_ended(cli: Shell) -> None:
 
 
 def test_aliases_are_added_listed_used_and_removed(cli: Shell) -> None:
-    cli("alias", "add", "k8s", "Kubernetes")
+    assert cli("alias", "add", "k8s", "Kubernetes").out == "added: k8s -> Kubernetes\n"
     cli.add("pods", "--entity-name", "Kubernetes")
 
+    assert cli("alias", "add", "Kubernetes", "k8s").out == "nothing was changed\n"
     assert cli("alias", "list", "Kubernetes").out == "k8s\tKubernetes\n"
     assert cli("list", "--entity-name", "k8s", "--json").json["total"] == 1
     assert cli("alias", "add", "k8s", "Other").status == 3
-    assert cli("alias", "remove", "k8s").status == 0
+    assert cli("alias", "remove", "k8s").out == "removed: k8s -> Kubernetes\n"
+    assert "`mnemolog alias list`" in cli("alias", "remove", "k8s").err
     assert cli("alias", "list").out == ""
 
 
@@ -438,13 +485,17 @@ def test_an_export_goes_to_a_file_of_its_owner_and_replaces_none_unless_forced(
 def test_an_export_to_what_is_no_file_is_refused(cli: Shell, tmp_path: Path) -> None:
     cli.add("x")
 
+    nowhere = tmp_path / "no" / "folder"
+
     statuses = [
         cli("export", "--output", str(tmp_path), "--force").status,
         cli("export", "--output", os.devnull, "--force").status,
-        cli("export", "--output", str(tmp_path / "no" / "folder")).status,
     ]
+    unwritable = cli("export", "--output", str(nowhere))
 
-    assert statuses == [3, 3, 4]
+    assert statuses == [3, 3]
+    assert unwritable.err == f"mnemolog: {nowhere}: No such file or directory\n"
+    assert unwritable.status == 4
 
 
 def write_half(target: Path, failure: BaseException) -> None:
@@ -623,12 +674,21 @@ def test_a_slip_is_told_what_is_nearest(cli: Shell, words: tuple[str, ...], near
     assert f"the nearest is {nearest}" in refused.err
 
 
+def test_a_slip_that_is_near_to_nothing_is_told_where_to_look(cli: Shell) -> None:
+    command, option = cli("xyzzy"), cli("rebuild", "--json-lines-please")
+
+    assert "`mnemolog --help` lists them" in command.err
+    assert "see `mnemolog rebuild --help`" in option.err
+    assert "`mnemolog --help`" not in option.err
+
+
 def test_two_dashes_may_stand_where_no_word_follows(cli: Shell) -> None:
     cli("add", "x")
 
     assert cli("list", "--json", "--").status == 0
     assert cli("list", "--", "x").status == 2
     assert "has no option --" not in cli("list", "--", "x").err
+    assert cli("--", "list").status == 0
 
 
 def test_a_query_that_begins_with_a_dash_goes_after_two(cli: Shell) -> None:

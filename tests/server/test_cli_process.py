@@ -142,6 +142,25 @@ def test_a_closed_standard_output_takes_no_other_files_place(tmp_path: Path) -> 
     assert installed(tmp_path, "list", "--json").json["total"] == 1
 
 
+@pytest.mark.parametrize("words", [("add", "-"), ("add", "--batch", "-"), ("serve",), ()])
+def test_a_closed_standard_input_is_an_empty_one(tmp_path: Path, words: tuple[str, ...]) -> None:
+    empty = installed(tmp_path, *words)
+
+    closed = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, *words],
+        env=environment(tmp_path, {}),
+        capture_output=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+
+    assert (closed.returncode, closed.stdout.decode(), closed.stderr.decode()) == (
+        empty.status,
+        empty.out,
+        empty.err,
+    )
+
+
 def test_ctrl_c_while_reading_input_ends_with_130_and_stores_nothing(tmp_path: Path) -> None:
     installed(tmp_path, "add", "before")
     process = subprocess.Popen(
@@ -217,6 +236,14 @@ def test_a_terminal_gets_a_table_that_fits_its_width(tmp_path: Path) -> None:
     assert memory in shown
     assert {"id", "date", "layer", "entity", "memory"} <= set(shown.splitlines()[1].split())
     assert shown.count("river") > 20
+
+
+def test_a_terminal_too_narrow_for_a_table_gets_all_of_its_columns(tmp_path: Path) -> None:
+    memory = installed(tmp_path, "add", "river", "--json").id
+
+    status, shown = in_terminal(tmp_path, ["list"], columns=20)
+
+    assert (status, memory in shown, "river" in shown) == (0, True, True)
 
 
 @pytest.mark.parametrize(
