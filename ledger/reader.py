@@ -179,7 +179,7 @@ class LogReader:
             LedgerUnreadableError: the directory cannot be listed.
         """
         try:
-            found = [parse_name(name) for name in os.listdir(self._layout.log)]  # noqa: PTH208
+            found = [parse_name(name) for name in os.listdir(self._layout.log)]  # noqa: PTH208 - names, not paths
         except OSError as error:
             raise LedgerUnreadableError(self._layout.log, str(error)) from error
         return [name for name in found if name is not None]

@@ -102,8 +102,7 @@ class Facts:
     def memories(self, filters: Filters, limit: int) -> list[Current]:
         """Return the first memories of the workspace that satisfy filters, oldest first."""
         here = msgspec.structs.replace(filters, workspace=self._workspace)
-        found = [self.memory(each) for each in select_ids(self._connection, here, limit)]
-        return [memory for memory in found if isinstance(memory, Current)]
+        return self._all(select_ids(self._connection, here, limit))
 
     def count(self, filters: Filters) -> int:
         """Count the memories of the workspace that satisfy filters."""
@@ -117,8 +116,7 @@ class Facts:
             "AND superseded_by IS NULL ORDER BY rid",
             (source_file, scope, self._workspace),
         )
-        found = [self.memory(head) for (head,) in list(ids)]
-        return [memory for memory in found if isinstance(memory, Current)]
+        return self._all([head for (head,) in ids])
 
     def created_us(self, memory: Current) -> int:
         """Return when a memory was added."""
@@ -160,8 +158,7 @@ class Facts:
             "SELECT id FROM memories WHERE superseded_by = ? AND workspace = ? ORDER BY rid",
             (memory_id, self._workspace),
         )
-        found = [self.memory(predecessor) for (predecessor,) in list(ids)]
-        return [memory for memory in found if isinstance(memory, Current)]
+        return self._all([predecessor for (predecessor,) in ids])
 
     def last_operation(self, subject: Current | Tombstone | StandingSession) -> int | None:
         """Return the position of the last operation on a subject that is not undone, if any."""
@@ -197,6 +194,10 @@ class Facts:
             "SELECT batch, request FROM idempotency WHERE digest = ?", (digest,)
         )
         return None if row is None else (row[0], row[1])
+
+    def _all(self, ids: list[str]) -> list[Current]:
+        found = map(self.memory, ids)
+        return [memory for memory in found if isinstance(memory, Current)]
 
     def _touched(self, rid: int, first_seq: int, event_type: str) -> Touched | None:
         now = self._subject(rid)

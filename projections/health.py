@@ -7,6 +7,8 @@ from collections.abc import Collection
 import msgspec
 
 from projections.connection import Connection
+from projections.model import ExpiredEntry, OrphanedLink
+from projections.queries import IS_ACTIVE
 
 LISTED_MAX = 50
 """Entries that are named one by one."""
@@ -17,23 +19,15 @@ YOUNG_US = 7 * 86_400_000_000
 """Age below which a memory is not stale, however seldom it is read."""
 
 
-class Expired(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory whose time to live has run out."""
-
-    id: str
-    title: str | None
-    expires_at: str
-
-
 class MemoryHealth(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of one workspace."""
 
-    expired: tuple[Expired, ...]
+    expired: tuple[ExpiredEntry, ...]
     """Those not superseded, first expired first, at most LISTED_MAX."""
     expired_count: int
     """All of them, superseded ones included."""
-    orphans: tuple[tuple[str, str], ...]
-    """(id, id it supersedes that is not there), at most LISTED_MAX."""
+    orphans: tuple[OrphanedLink, ...]
+    """At most LISTED_MAX."""
     loops: tuple[str, ...]
     """Memories whose chain has no newest one, at most LISTED_MAX."""
     stale_count: int
@@ -64,20 +58,19 @@ def memory_health(
         (workspace, LISTED_MAX),
     )
     count, low_confidence = connection.one(
-        "SELECT sum(expires_us <= ?1), sum(superseded_by IS NULL AND confidence < ?2 "
-        "AND (expires_us IS NULL OR expires_us > ?1)) FROM memories WHERE workspace = ?3",
+        f"SELECT sum(expires_us <= ?1), sum({IS_ACTIVE} AND confidence < ?2) "
+        "FROM memories WHERE workspace = ?3",
         (now_us, LOW_CONFIDENCE, workspace),
     ) or (0, 0)
     stale = connection.integer(
-        "SELECT count(*) FROM memories WHERE workspace = ? AND superseded_by IS NULL "
-        "AND (expires_us IS NULL OR expires_us > ?) AND created_us < ? "
-        "AND id NOT IN (SELECT value FROM json_each(?))",
-        (workspace, now_us, now_us - YOUNG_US, msgspec.json.encode(list(read_ids)).decode()),
+        f"SELECT count(*) FROM memories WHERE {IS_ACTIVE} AND workspace = ?2 AND created_us < ?3 "
+        "AND id NOT IN (SELECT value FROM json_each(?4))",
+        (now_us, workspace, now_us - YOUNG_US, msgspec.json.encode(list(read_ids)).decode()),
     )
     return MemoryHealth(
-        expired=tuple(Expired(id=i, title=title, expires_at=at) for i, title, at in expired),
+        expired=tuple(ExpiredEntry(id=i, title=title, expires_at=at) for i, title, at in expired),
         expired_count=count or 0,
-        orphans=tuple(orphans),
+        orphans=tuple(OrphanedLink(id=i, missing_supersedes=link) for i, link in orphans),
         loops=_loops(connection, workspace),
         stale_count=stale or 0,
         low_confidence_count=low_confidence or 0,

@@ -64,6 +64,21 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     superseded_by: str | None = None
 
 
+class ExpiredEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory whose time to live has run out."""
+
+    id: str
+    title: str | None = None
+    expires_at: str
+
+
+class OrphanedLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that names a neighbour in its chain that is not there."""
+
+    id: str
+    missing_supersedes: str
+
+
 class EntityCount(msgspec.Struct, frozen=True, kw_only=True):
     """How many active memories are about an entity."""
 

@@ -17,7 +17,7 @@ from projections.projector import (
     state_from_columns,
 )
 
-_IS_ACTIVE = "(superseded_by IS NULL AND (expires_us IS NULL OR expires_us > ?1))"
+IS_ACTIVE = "(superseded_by IS NULL AND (expires_us IS NULL OR expires_us > ?1))"
 """SQL for a memory that is current at the instant of parameter 1."""
 
 CHAIN_LENGTH_MAX = 1_000
@@ -146,10 +146,10 @@ def layer_statistics(
     counted = {
         layer: rest
         for layer, *rest in connection.execute(
-            f"SELECT layer, count(*), sum({_IS_ACTIVE}), sum(superseded_by IS NOT NULL), "
+            f"SELECT layer, count(*), sum({IS_ACTIVE}), sum(superseded_by IS NOT NULL), "
             "sum(superseded_by IS NULL AND expires_us IS NOT NULL AND expires_us <= ?1), "
-            f"avg(confidence) FILTER (WHERE {_IS_ACTIVE}), "
-            f"avg(?1 - created_us) FILTER (WHERE {_IS_ACTIVE}) "
+            f"avg(confidence) FILTER (WHERE {IS_ACTIVE}), "
+            f"avg(?1 - created_us) FILTER (WHERE {IS_ACTIVE}) "
             f"FROM memories WHERE {where} GROUP BY layer",
             (now_us, *params),
         )
@@ -180,7 +180,7 @@ def _top_entities(
         f"SELECT layer, entity_name, n FROM (SELECT layer, entity_name, count(*) AS n, "
         "row_number() OVER (PARTITION BY layer ORDER BY count(*) DESC, entity_name) AS place "
         f"FROM {source} "
-        f"WHERE {where} AND {_IS_ACTIVE} AND entity_name IS NOT NULL "
+        f"WHERE {where} AND {IS_ACTIVE} AND entity_name IS NOT NULL "
         "GROUP BY layer, entity_name) WHERE place <= ? ORDER BY layer, place",
         (*params, TOP_ENTITIES),
     )

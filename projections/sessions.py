@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -45,7 +46,7 @@ def list_sessions(
         f"FROM sessions s WHERE {where} ORDER BY s.rid DESC LIMIT ?",
         (*params, limit),
     )
-    return [(rid, _session(*columns)) for rid, *columns in rows]
+    return [(rid, _session(columns)) for rid, *columns in rows]
 
 
 def count_sessions(
@@ -80,16 +81,8 @@ def _conditions(
     return where, values
 
 
-def _session(  # noqa: PLR0917 - the columns of a row
-    session_id: str,
-    client: str,
-    project: str | None,
-    meta: str | None,
-    started_us: int,
-    ended_us: int | None,
-    summary: str | None,
-    memories_count: int,
-) -> Session:
+def _session(columns: Sequence[Any]) -> Session:
+    session_id, client, project, meta, started_us, ended_us, summary, memories_count = columns
     return Session(
         id=session_id,
         client=client,

@@ -15,11 +15,10 @@ from projections.errors import ActivityUnavailableError
 from server.bootstrap import activity_file, open_ledger, projections_folder
 from server.config import Config
 from server.status import DONE, NOT_NOW, CommandError, no_store, usage_error
-from server.terminal import ID_COLUMN, Prose, Screen, Table
+from server.terminal import ID_COLUMN, Prose, Screen, Table, minute_of
 
 SHOWN = 20
 SHOWN_MAX = 1_000
-_MINUTE_CHARS = 16
 
 
 class SearchedFor(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,13 +155,13 @@ def _most_read(access: Access) -> MostRead:
 
 def _table(report: ActivityReport) -> Table:
     if report.memories is not None:
-        rows = [(each.id, str(each.count), _minute(each.last_at)) for each in report.memories]
+        rows = [(each.id, str(each.count), minute_of(each.last_at)) for each in report.memories]
         return Table((ID_COLUMN, "times", "last"), rows)
     return Table(
         ("at", "actor", "found", "ms", "query"),
         [
             (
-                _minute(each.at),
+                minute_of(each.at),
                 each.actor,
                 str(len(each.hits)),
                 f"{each.duration_ms:.1f}",
@@ -174,7 +173,7 @@ def _table(report: ActivityReport) -> Table:
 
 
 def _notes(report: ActivityReport, config: Config) -> list[str]:
-    since = f" since {_minute(report.oldest_at)}" if report.oldest_at else ""
+    since = f" since {minute_of(report.oldest_at)}" if report.oldest_at else ""
     counted = (
         f"{report.searches_count} searches and {report.reads_count} reads{since}; "
         f"{report.memories_count} memories were ever found or read"
@@ -182,7 +181,3 @@ def _notes(report: ActivityReport, config: Config) -> list[str]:
     if config.activity:
         return [counted]
     return [counted, "nothing is recorded at present: MNEMOLOG_ACTIVITY is off"]
-
-
-def _minute(instant: str) -> str:
-    return instant[:_MINUTE_CHARS].replace("T", " ")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ledger import AliasAdded, AliasRemoved, AliasState, NewEvent
 from projections.facts import Facts
 from projections.model import Alias
-from server.commands import AliasArgs, AliasResult
+from server.commands import AliasArgs
 from server.decision import Decision, Moment, refuse_blank
 from server.errors import AliasConflictError, InvalidArgumentsError, NotFoundError
+from server.results import AliasResult
 
 
 def decide_alias(args: AliasArgs, facts: Facts, moment: Moment) -> Decision:

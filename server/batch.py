@@ -11,7 +11,8 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from server.commands import CONTENT_CHARS_MAX, Refusal
+from server.commands import CONTENT_CHARS_MAX
+from server.results import Refusal
 from server.status import usage_error
 
 STDIN: Final = "-"

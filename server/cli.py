@@ -25,7 +25,7 @@ def main() -> None:
     if arguments == ["serve"] or (not arguments and not os.isatty(0)):
         _serve({})
     try:
-        from server.shell import run  # noqa: PLC0415 - the server needs none of it
+        from server.shell import run
 
         status = run(arguments, _serve)
     except KeyboardInterrupt:
@@ -53,17 +53,17 @@ def _serve(changes: Mapping[str, str]) -> NoReturn:
 
     """
     # Standard output is taken before anything that might print is imported.
-    from server import stdio  # noqa: PLC0415
+    from server import stdio
 
     pipes = stdio.claim()
-    from server.config import changed_environment, read_config  # noqa: PLC0415
-    from server.errors import ConfigError  # noqa: PLC0415
+    from server.config import read_config
+    from server.errors import ConfigError
 
     try:
-        config = read_config(changed_environment(changes)) if changes else read_config()
+        config = read_config(overrides=changes)
     except ConfigError as error:
         stdio.log(f"mnemolog: {error}")
         sys.exit(USAGE_ERROR)
-    from server.service import serve_stdio  # noqa: PLC0415
+    from server.service import serve_stdio
 
     serve_stdio(config, pipes)

@@ -271,13 +271,6 @@ def public_data(environment: Mapping[str, str] = os.environ) -> Path | None:
     return value
 
 
-def changed_environment(
-    changes: Mapping[str, str], environment: Mapping[str, str] = os.environ
-) -> dict[str, str]:
-    """Return the environment with some variables set otherwise, as a command line asks for."""
-    return {**environment, **changes}
-
-
 def child_environment(home: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a child process that serves another home, with the defaults."""
     kept = {name: text for name, text in environment.items() if not name.startswith(_PREFIX)}

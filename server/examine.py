@@ -12,13 +12,11 @@ from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
 from projections.generation import Generation
 from projections.health import MemoryHealth
-from server.commands import (
+from server.results import (
     DiskHealth,
-    ExpiredEntry,
     HealthResult,
     HealthStatistics,
     LedgerHealth,
-    OrphanedLink,
     ProjectionsHealth,
 )
 
@@ -78,15 +76,9 @@ def diagnosis(
         status=status,
         issues=issues,
         stats=statistics,
-        expired=tuple(
-            ExpiredEntry(id=entry.id, title=entry.title, expires_at=entry.expires_at)
-            for entry in memories.expired
-        ),
+        expired=memories.expired,
         expired_count=memories.expired_count,
-        orphaned_chains=tuple(
-            OrphanedLink(id=memory_id, missing_supersedes=missing)
-            for memory_id, missing in memories.orphans
-        ),
+        orphaned_chains=memories.orphans,
         looped_ids=memories.loops,
         stale_count=memories.stale_count,
         low_confidence_count=memories.low_confidence_count,

@@ -20,17 +20,14 @@ from projections.projector import STATE_FIELDS
 from server import chain
 from server.commands import (
     DELETED_MAX,
+    DELETION_FILTERS,
     IDS_MAX,
     AddArgs,
-    AddResult,
     DeleteArgs,
     DeleteManyArgs,
-    DeleteManyResult,
-    DeleteResult,
+    FilterArgs,
     HealthArgs,
-    Result,
     UpdateArgs,
-    UpdateResult,
 )
 from server.decision import (
     Decision,
@@ -39,10 +36,11 @@ from server.decision import (
     existing,
     is_same,
     read_date,
-    read_range,
     refuse_blank,
 )
 from server.errors import InvalidArgumentsError, SupersededError
+from server.results import AddResult, DeleteManyResult, DeleteResult, Result, UpdateResult
+from server.selection import select
 
 US_PER_DAY = 86_400_000_000
 EXPIRY_US_MAX = 253_402_300_799_999_999
@@ -51,17 +49,6 @@ EXPIRY_US_MAX = 253_402_300_799_999_999
 _DATES: Final = ("event_at", "valid_from", "valid_until")
 _NAMES: Final = ("entity_name", "session_id", "source_file")
 _CHANGED: Final = ("title", "confidence", "importance", "tags", *_DATES)
-_FILTERS: Final = (
-    "ids",
-    "layers",
-    "entity_name",
-    "scope",
-    "tags",
-    "session_id",
-    "source_file",
-    "date_from",
-    "date_to",
-)
 
 
 class CleanupResult(Result, frozen=True, kw_only=True):
@@ -75,12 +62,9 @@ class CleanupResult(Result, frozen=True, kw_only=True):
 def decide_add(args: AddArgs, facts: Facts, moment: Moment) -> Decision:
     """Add a memory."""
     refuse_blank("content", args.content)
-    dates, notes = _read_dates(args, moment)
-    # Models fill in what they leave open with an empty string, which names nothing.
-    given = {name: getattr(args, name) for name in _NAMES}
-    blank = [name for name, value in given.items() if value is not None and not value.strip()]
-    notes += [f"`{name}` is blank: taken as not given" for name in blank]
-    args = msgspec.structs.replace(args, **dict.fromkeys(blank))
+    args, notes = _without_blank_names(args)
+    dates, said = _read_dates(args, moment)
+    notes += said
     state = MemoryState(
         expires_at=_expiry(args.ttl_days, moment.now_us),
         **{
@@ -96,8 +80,9 @@ def decide_add(args: AddArgs, facts: Facts, moment: Moment) -> Decision:
         state = chain.placed(state, place, moment)
         notes += _undecided_notes(place)
     session = None if args.session_id is None else facts.session(args.session_id)
-    is_known = session is not None and session.state is not None
-    if args.session_id is not None and not is_known:
+    if session is not None and session.state is None:
+        session = None  # its beginning was undone
+    if args.session_id is not None and session is None:
         notes.append("no session with this session_id was started here; it is kept as given")
     memory_id = moment.new_id()
 
@@ -118,7 +103,7 @@ def decide_add(args: AddArgs, facts: Facts, moment: Moment) -> Decision:
     return Decision(
         events=(added, *chain.put_in(memory_id, place, moment)),
         reply=reply,
-        session=args.session_id if is_known and args.session_id is not None else "",
+        session="" if session is None else session.id,
     )
 
 
@@ -208,43 +193,31 @@ def _deletion_filters(
     args: DeleteManyArgs, facts: Facts, moment: Moment
 ) -> tuple[Filters, tuple[str, ...]]:
     given = {
-        name: value for name in _FILTERS if (value := getattr(args, name)) is not msgspec.UNSET
+        name: value
+        for name in DELETION_FILTERS
+        if (value := getattr(args, name)) is not msgspec.UNSET
     }
     if bool(given) == args.everything:
         raise InvalidArgumentsError(
             "`everything` goes with no filter; nothing was deleted."
             if given
             else f"Nothing says what to delete, and nothing was deleted. Pass at least one of "
-            f"{', '.join(_FILTERS)}, or `everything: true` for every memory of the workspace.",
-            details={"field": "everything", "accepted": list(_FILTERS)},
+            f"{', '.join(DELETION_FILTERS)}, or `everything: true` for every memory of the "
+            "workspace.",
+            details={"field": "everything", "accepted": list(DELETION_FILTERS)},
         )
-    notes: list[str] = []
-    spans = {}
-    for field in ("date_from", "date_to"):
-        if field in given:
-            when = read_range(field, given.pop(field), now_us=moment.now_us, zone=moment.zone)
-            spans[field] = when
-            notes += [when.said] if when.said else []
-    begins, ends = spans.get("date_from"), spans.get("date_to")
-    if begins is not None and ends is not None and ends.to_us <= begins.from_us:
-        raise InvalidArgumentsError(
-            "`date_to` lies before `date_from`; nothing was deleted.",
-            details={"field": "date_to"},
-        )
-    entity = given.pop("entity_name", None)
-    return (
-        Filters(
-            workspace=None,
-            now_us=moment.now_us,
-            entity_names=() if entity is None else facts.names_of(entity),
-            happened_from=spans["date_from"].from_us if "date_from" in spans else None,
-            happened_to=spans["date_to"].to_us if "date_to" in spans else None,
-            include_superseded=True,
-            expiry="any",
-            **given,
-        ),
-        tuple(notes),
+    # A scope may be named by nothing, which `select` takes for no filter.
+    exact = {"ids": given.pop("ids", ()), "scope": given.pop("scope", None)}
+    selection = select(FilterArgs(**given), now_us=moment.now_us, zone=moment.zone)
+    entity = given.get("entity_name")
+    filters = msgspec.structs.replace(
+        selection.filters,
+        **exact,
+        entity_names=() if entity is None else facts.names_of(entity),
+        include_superseded=True,
+        expiry="any",
     )
+    return filters, selection.notes
 
 
 def _replace(
@@ -336,6 +309,14 @@ def _successor_state(
         valid_until=dates.get("valid_until"),
         expires_at=None if expired else state.expires_at,
     )
+
+
+def _without_blank_names(args: AddArgs) -> tuple[AddArgs, list[str]]:
+    """Drop names that name nothing: models fill in what they leave open with an empty string."""
+    given = {name: getattr(args, name) for name in _NAMES}
+    blank = [name for name, value in given.items() if value is not None and not value.strip()]
+    notes = [f"`{name}` is blank: taken as not given" for name in blank]
+    return msgspec.structs.replace(args, **dict.fromkeys(blank)), notes
 
 
 def _read_dates(args: AddArgs | UpdateArgs, moment: Moment) -> tuple[dict[str, Any], list[str]]:

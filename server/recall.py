@@ -30,25 +30,27 @@ from server.activity import ActivityRecorder
 from server.commands import (
     LAYERS,
     ExportArgs,
-    ExportResult,
     GetArgs,
-    GetResult,
     InspectArgs,
-    InspectResult,
     ListArgs,
-    ListResult,
-    Missing,
-    Result,
     SearchArgs,
-    SearchResult,
     SessionListArgs,
-    SessionListResult,
 )
 from server.cursor import Cursor, decode_cursor, encode_cursor, list_id
 from server.errors import InvalidArgumentsError, NotFoundError
 from server.export import write_export
 from server.reads import ReadSide
 from server.reply import REPAIRED, Budget, cut_notes, dressed, fitted, gap_notes, history_notes
+from server.results import (
+    ExportResult,
+    GetResult,
+    InspectResult,
+    ListResult,
+    Missing,
+    Result,
+    SearchResult,
+    SessionListResult,
+)
 from server.selection import located, select
 from server.tool import Call
 

@@ -9,24 +9,26 @@ from projections.model import Alias
 from server.commands import (
     IDS_MAX,
     AddArgs,
-    AddResult,
     AliasArgs,
-    AliasResult,
     DeleteArgs,
     DeleteManyArgs,
-    DeleteManyResult,
-    DeleteResult,
     HealthArgs,
     SessionEndArgs,
-    SessionEndResult,
     SessionStartArgs,
-    SessionStartResult,
     UndoArgs,
-    UndoResult,
     UpdateArgs,
-    UpdateResult,
 )
 from server.memory_decisions import CleanupResult
+from server.results import (
+    AddResult,
+    AliasResult,
+    DeleteManyResult,
+    DeleteResult,
+    SessionEndResult,
+    SessionStartResult,
+    UndoResult,
+    UpdateResult,
+)
 from server.session_decisions import ended
 
 REPEATED = "the idempotency key was used before: nothing was written, this is what it did then"

@@ -11,7 +11,7 @@ from projections.model import Memory, Version
 from projections.search import Hit
 from projections.snippet import snippet
 from projections.text import Term
-from server.commands import Found
+from server.results import Found
 
 REPLY_CONTENT_CHARS_MAX = 100_000
 """Content in one reply; one memory of the greatest length always fits."""

@@ -143,7 +143,7 @@ def _decoded(line: bytes) -> tuple[Any, bool]:
 def _decode_repaired(line: bytes) -> object:
     # The standard library reads lone surrogates, which msgspec rightly refuses. It is loaded only
     # here because almost no session ever needs it.
-    import json  # noqa: PLC0415
+    import json  # noqa: PLC0415 - only a broken line pays for it
 
     try:
         text = line.decode("utf-8", "replace")

@@ -6,9 +6,10 @@ import msgspec
 
 from ledger import NewEvent, SessionEnded, SessionStarted, SessionState, format_us, parse_us
 from projections.facts import Facts
-from server.commands import SessionEndArgs, SessionEndResult, SessionStartArgs, SessionStartResult
+from server.commands import SessionEndArgs, SessionStartArgs
 from server.decision import Decision, Moment, refuse_blank
 from server.errors import NotFoundError, SessionEndedError
+from server.results import SessionEndResult, SessionStartResult
 
 US_PER_MINUTE = 60_000_000
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from server.config import Config, changed_environment, read_config
+from server.config import Config, read_config
 from server.errors import ConfigError, InvalidArgumentsError, UseCaseError
 from server.options import in_commands, in_options, is_broken
 from server.status import (
@@ -55,17 +55,17 @@ def run(arguments: Sequence[str], serve: Serve) -> int:
 def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, serve: Serve) -> int:
     command = parsed.command_name
     if command == "config":
-        from server.config_report import run_config  # noqa: PLC0415
+        from server.config_report import run_config
 
         return run_config(parsed)
     if command == "demo":
-        from server.demo import run_demo  # noqa: PLC0415
+        from server.demo import run_demo
 
         return run_demo(parsed.documents)
     changes = _changes(parsed)
     if command == "serve":
         return serve(changes)
-    config = read_config(changed_environment(changes))
+    config = read_config(overrides=changes)
     if command in OFFLINE:
         return _run_offline(parsed, config)
     if command == "activity":
@@ -76,8 +76,8 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, s
 
 
 def _run_offline(parsed: argparse.Namespace, config: Config) -> int:
-    from projections.offline import run as run_offline  # noqa: PLC0415
-    from server.bootstrap import open_ledger, projections_folder  # noqa: PLC0415
+    from projections.offline import run as run_offline
+    from server.bootstrap import open_ledger, projections_folder
 
     return run_offline(
         parsed, lambda: open_ledger(config), lambda ledger: projections_folder(config, ledger)
@@ -85,8 +85,8 @@ def _run_offline(parsed: argparse.Namespace, config: Config) -> int:
 
 
 def _run_verb(parsed: argparse.Namespace, config: Config, screen: Screen, *, repaired: bool) -> int:
-    from server.job import Job  # noqa: PLC0415
-    from server.verbs import Verb, Work  # noqa: PLC0415
+    from server.job import Job
+    from server.verb import Verb, Work
 
     verb = parsed.verb
     assert isinstance(verb, Verb)
@@ -136,7 +136,7 @@ def _guarded(screen: Screen, work: Callable[[], int]) -> int:  # noqa: PLR0911 -
 
 def _place(error: Exception) -> str:
     """Say where an error came from, for a report."""
-    import traceback  # noqa: PLC0415 - only a fault pays for it
+    import traceback
 
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{Path(frame.filename).name}:{frame.lineno}"
@@ -165,9 +165,9 @@ def _drop_output() -> None:
 
 def _prepare_streams() -> None:
     """Write UTF-8, whatever the locale; a stream that was closed is empty, or swallows all."""
-    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - for the whole process
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - for the whole process
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115 - for the whole process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

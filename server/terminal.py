@@ -30,6 +30,9 @@ Drawn narrower, a table loses its last columns without a word.
 """
 
 
+MINUTE_CHARS: Final = len("2026-11-30T20:29")
+
+
 class Table(msgspec.Struct, frozen=True):
     """Rows of cells; the last column is the widest."""
 
@@ -60,6 +63,11 @@ def harmless(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a text that cannot steer a terminal, on one line."""
     return harmless(" ".join(text.split()))
+
+
+def minute_of(instant: str) -> str:
+    """Return an instant in record form as people read it, to the minute."""
+    return instant[:MINUTE_CHARS].replace("T", " ")
 
 
 class Screen:
@@ -163,9 +171,9 @@ class Screen:
         if not table.rows:
             return
         from rich import box  # noqa: PLC0415 - only a terminal pays the 50 ms
-        from rich.console import Console  # noqa: PLC0415
-        from rich.table import Table as Drawing  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
+        from rich.console import Console  # noqa: PLC0415 - as above
+        from rich.table import Table as Drawing  # noqa: PLC0415 - as above
+        from rich.text import Text  # noqa: PLC0415 - as above
 
         drawing = Drawing(box=box.SIMPLE_HEAD, pad_edge=False, expand=False)
         for name in table.head:

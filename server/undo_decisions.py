@@ -20,7 +20,7 @@ from ledger import (
     SessionWithdrawn,
 )
 from projections.facts import Current, Facts, StandingAlias, StandingSession, Tombstone, Touched
-from server.commands import UndoArgs, UndoResult
+from server.commands import UndoArgs
 from server.decision import Decision, Moment, content_event, is_same, no_such_memory
 from server.errors import (
     AliasConflictError,
@@ -28,6 +28,7 @@ from server.errors import (
     NotFoundError,
     UndoConflictError,
 )
+from server.results import UndoResult
 
 
 def decide_undo(args: UndoArgs, facts: Facts, moment: Moment) -> Decision:

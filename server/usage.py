@@ -70,7 +70,7 @@ class _TopParser(CommandParser):
     listing: Commands
 
     def format_help(self) -> str:
-        said = {choice.dest: choice.help for choice in self.listing._choices_actions}  # noqa: SLF001
+        said = {choice.dest: choice.help for choice in self.listing._choices_actions}  # noqa: SLF001 - argparse has no public way
         lines = ["usage: mnemolog COMMAND [OPTIONS]", "", self.description or ""]
         for heading, names in GROUPS:
             lines += ["", f"{heading}:"]
@@ -113,11 +113,11 @@ def make_parser(only: str | None = None) -> CommandParser:
     if wanted("demo"):
         _add_demo(commands)
     if wanted("config"):
-        from server.config_report import add_config_command  # noqa: PLC0415
+        from server.config_report import add_config_command
 
         add_config_command(commands)
     if wanted(*OFFLINE):
-        from projections.offline import add_commands  # noqa: PLC0415
+        from projections.offline import add_commands
 
         add_commands(commands)
         for name in OFFLINE:
@@ -154,9 +154,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def command_parser(parser: CommandParser, name: str) -> CommandParser:
     """Return the parser of a command, of one or two words."""
     for word in name.split():
-        # argparse has no public way to ask for these.
-        actions = parser._actions  # noqa: SLF001
-        kind = argparse._SubParsersAction  # noqa: SLF001
+        actions = parser._actions  # noqa: SLF001 - as above
+        kind = argparse._SubParsersAction  # noqa: SLF001 - as above
         (commands,) = [action for action in actions if isinstance(action, kind)]
         parser = commands.choices[word]
     return parser
@@ -182,7 +181,7 @@ def _not_understood(parsed: argparse.Namespace, unknown: Sequence[str]) -> Comma
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    import difflib  # noqa: PLC0415 - only a slip pays for it
+    import difflib
 
     near = difflib.get_close_matches(word[:64], known, n=1)
     return f"the nearest is {near[0]}" if near else ""
@@ -203,7 +202,7 @@ def _add_demo(commands: Commands) -> None:
 
 
 def _add_activity(commands: Commands) -> None:
-    from server.activity_report import fill_activity, run_activity  # noqa: PLC0415
+    from server.activity_report import fill_activity, run_activity
 
     parser = commands.add_parser(
         "activity",
@@ -217,7 +216,7 @@ def _add_activity(commands: Commands) -> None:
 
 
 def _add_verbs(commands: Commands, only: str | None) -> None:
-    from server.verbs import VERBS  # noqa: PLC0415 - loads the store
+    from server.verbs import VERBS
 
     families: dict[str, Commands] = {}
     for verb in VERBS:

@@ -1,4 +1,4 @@
-"""The commands on memories: for each its words, its options and what it does.
+"""The commands on memories, and the table of them.
 
 Most are one use case: options in, `Args` Struct to the use case, result to the screen. What the
 command line adds is here too: standard input, batches, deletions that ask first, whole exports.
@@ -8,36 +8,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from server.app import App
 from server.batch import STDIN, BatchLine, read_batch, read_text
 from server.commands import (
+    DELETION_FILTERS,
     IDS_MAX,
     AddArgs,
-    AddedItem,
     AddManyArgs,
-    AddManyResult,
     AliasArgs,
-    Args,
     DeleteArgs,
     DeleteManyArgs,
-    DeleteManyResult,
     ExportArgs,
     GetArgs,
-    GetResult,
     HealthArgs,
-    HealthResult,
     InspectArgs,
     ListArgs,
-    Result,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -45,15 +39,19 @@ from server.commands import (
     UndoArgs,
     UpdateArgs,
 )
-from server.job import Job
-from server.options import Place, add_options, given, in_commands
+from server.options import Place, given, in_commands
 from server.output_file import output_file
-from server.schema import convert
+from server.results import (
+    AddedItem,
+    AddManyResult,
+    DeleteManyResult,
+    GetResult,
+    HealthResult,
+)
 from server.status import DAMAGE, DONE, REFUSED, CommandError, usage_error
-from server.terminal import Screen
 from server.tool import Call
+from server.verb import Verb, Work, plain
 from server.views import (
-    View,
     of_add,
     of_alias,
     of_batch,
@@ -72,102 +70,8 @@ from server.views import (
 )
 
 ACTOR: Final = "cli"
-_CHOSEN_BY: Final = (
-    "layers",
-    "entity_name",
-    "scope",
-    "tags",
-    "session_id",
-    "source_file",
-    "date_from",
-    "date_to",
-    "everything",
-)
+_CHOSEN_BY: Final = ({*DELETION_FILTERS} - {"ids"}) | {"everything"}
 """Fields that delete by a filter instead of by ids."""
-
-A = TypeVar("A", bound=Args)
-
-
-class Work(msgspec.Struct, frozen=True):
-    """What a command is run with.
-
-    Attributes:
-        parsed: What was given.
-        job: The store.
-        screen: Takes the result.
-        verb: The command.
-    """
-
-    parsed: argparse.Namespace
-    job: Job
-    screen: Screen
-    verb: Verb
-
-    def args(self, struct: type[A], **more: object) -> A:
-        """Return what was given as a use case takes it."""
-        arguments = {**self.verb.defaults, **given(self.parsed, struct), **more}
-        return convert(arguments, struct)
-
-    def show(self, result: Result, view: View) -> None:
-        """Print a result, as JSON or as its view."""
-        notes = [*view.notes, *(f"note: {in_commands(note)}" for note in result.notes)]
-        self.screen.show(result, view.blocks, notes)
-
-
-class Verb(msgspec.Struct, frozen=True, kw_only=True):
-    """A command on memories.
-
-    Attributes:
-        name: What is typed; two words for one of a family.
-        help: One line on what it does.
-        description: More of it.
-        example: Command lines that show it, one a line.
-        struct: Its arguments.
-        run: Does it; returns the exit status.
-        places: Fields that are given by their place.
-        defaults: Fields that the command line sets if they are not given.
-        without: Fields that have no option.
-        fill_more: Adds options that are no fields.
-        begins: Whether it makes a store where there is none.
-    """
-
-    name: str
-    help: str
-    example: str
-    struct: type[Args]
-    run: Callable[[Work], int]
-    description: str = ""
-    places: tuple[Place, ...] = ()
-    defaults: Mapping[str, object] = {}
-    without: tuple[str, ...] = ()
-    fill_more: Callable[[argparse.ArgumentParser], None] | None = None
-    begins: bool = False
-
-    def fill(self, parser: argparse.ArgumentParser) -> None:
-        """Add its arguments and options to its parser."""
-        add_options(
-            parser,
-            self.struct,
-            places=self.places,
-            defaults=self.defaults,
-            without=self.without,
-        )
-        if self.fill_more is not None:
-            self.fill_more(parser)
-
-
-def _plain(
-    use: Callable[[App, Any, Call], Any], view: Callable[[Any], View]
-) -> Callable[[Work], int]:
-    """Return what runs one use case and shows its result."""
-
-    def run(work: Work) -> int:
-        args = work.args(work.verb.struct)
-        result = work.job.ask(lambda app, call: use(app, args, call))
-        work.show(result, view(result))
-        return DONE
-
-    return run
 
 
 # ---------------------------------------------------------------------------- add, update
@@ -468,7 +372,7 @@ VERBS: Final = (
         example="mnemolog list --entity-name billing-service --order important\n"
         "mnemolog list --when 'last 3 days' --tag decision",
         struct=ListArgs,
-        run=_plain(App.list, of_list),
+        run=plain(App.list, of_list),
     ),
     Verb(
         name="search",
@@ -477,7 +381,7 @@ VERBS: Final = (
         example="mnemolog search deploy day --layer procedural\n"
         "mnemolog search 'deploy day' --as-of 2026-11-30 --json",
         struct=SearchArgs,
-        run=_plain(App.search, of_search),
+        run=plain(App.search, of_search),
         places=(Place(field="query", metavar="QUERY", nargs="+"),),
     ),
     Verb(
@@ -512,7 +416,7 @@ VERBS: Final = (
         "the last operation on it.",
         example="mnemolog undo --position 4711\nmnemolog undo ID",
         struct=UndoArgs,
-        run=_plain(App.undo, of_undo),
+        run=plain(App.undo, of_undo),
         places=(Place(field="id", metavar="ID", nargs="?"),),
     ),
     Verb(
@@ -520,7 +424,7 @@ VERBS: Final = (
         help="show a memory with its history, or count all memories",
         example="mnemolog inspect\nmnemolog inspect ID --include-history",
         struct=InspectArgs,
-        run=_plain(App.inspect, of_inspect),
+        run=plain(App.inspect, of_inspect),
         places=(Place(field="id", metavar="ID", nargs="?"),),
     ),
     Verb(
@@ -549,7 +453,7 @@ VERBS: Final = (
         example="id=$(mnemolog session start --project billing)\n"
         'mnemolog add "Chose Postgres" --session-id "$id"',
         struct=SessionStartArgs,
-        run=_plain(App.session_start, of_session_start),
+        run=plain(App.session_start, of_session_start),
         defaults={"client": ACTOR},
         begins=True,
     ),
@@ -558,7 +462,7 @@ VERBS: Final = (
         help="end a session",
         example="mnemolog session end ID --summary 'Moved billing to Postgres'",
         struct=SessionEndArgs,
-        run=_plain(App.session_end, of_session_end),
+        run=plain(App.session_end, of_session_end),
         places=(_ID,),
     ),
     Verb(
@@ -566,14 +470,14 @@ VERBS: Final = (
         help="list sessions, newest first",
         example="mnemolog session list --active-only",
         struct=SessionListArgs,
-        run=_plain(App.session_list, of_session_list),
+        run=plain(App.session_list, of_session_list),
     ),
     Verb(
         name="alias add",
         help="give an entity a further name",
         example="mnemolog alias add k8s Kubernetes",
         struct=AliasArgs,
-        run=_plain(App.alias, partial(of_alias, done="added")),
+        run=plain(App.alias, partial(of_alias, done="added")),
         places=(
             Place(field="alias", metavar="ALIAS"),
             Place(field="entity_name", metavar="ENTITY"),
@@ -587,7 +491,7 @@ VERBS: Final = (
         help="take a further name away",
         example="mnemolog alias remove k8s",
         struct=AliasArgs,
-        run=_plain(App.alias, partial(of_alias, done="removed")),
+        run=plain(App.alias, partial(of_alias, done="removed")),
         places=(Place(field="alias", metavar="ALIAS"),),
         defaults={"action": "remove"},
         without=("action", "entity_name"),
@@ -597,7 +501,7 @@ VERBS: Final = (
         help="list further names, of all entities or of one",
         example="mnemolog alias list Kubernetes",
         struct=AliasArgs,
-        run=_plain(App.alias, of_alias),
+        run=plain(App.alias, of_alias),
         places=(Place(field="entity_name", metavar="ENTITY", nargs="?"),),
         defaults={"action": "list"},
         without=("action", "alias", "idempotency_key"),

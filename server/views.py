@@ -9,7 +9,7 @@ import msgspec
 
 from projections.model import LayerStatistics, Memory, Version
 from projections.snippet import snippet
-from server.commands import (
+from server.results import (
     AddManyResult,
     AddResult,
     AliasResult,
@@ -27,10 +27,9 @@ from server.commands import (
     UndoResult,
     UpdateResult,
 )
-from server.terminal import ID_COLUMN, Block, Facts, Prose, Table
+from server.terminal import ID_COLUMN, Block, Facts, Prose, Table, minute_of
 
 _DATE_CHARS: Final = 10
-_MINUTE_CHARS: Final = 16
 _MEMORIES_HEAD: Final = (ID_COLUMN, "date", "layer", "entity", "memory")
 
 
@@ -233,8 +232,8 @@ def of_session_list(result: SessionListResult) -> View:
     rows = [
         (
             session.id,
-            _minute(session.started_at),
-            _minute(session.ended_at) if session.ended_at else "goes on",
+            minute_of(session.started_at),
+            minute_of(session.ended_at) if session.ended_at else "goes on",
             session.client,
             session.project or "",
             str(session.memories_count),
@@ -293,7 +292,7 @@ def _versions(versions: Iterable[Version]) -> Table:
             (
                 str(each.version),
                 each.status,
-                _minute(each.at),
+                minute_of(each.at),
                 each.actor,
                 snippet(each.content or "", ()),
             )
@@ -326,10 +325,6 @@ def _statistics(result: InspectResult, layers: dict[str, LayerStatistics]) -> li
         ),
         Table(head, rows),
     ]
-
-
-def _minute(instant: str) -> str:
-    return instant[:_MINUTE_CHARS].replace("T", " ")
 
 
 def _count(number: int, noun: str) -> str:

@@ -15,9 +15,10 @@ import pytest
 
 from projections.connection import Connection
 from server.bootstrap import Store
-from server.commands import AddArgs, HealthResult, SearchArgs
+from server.commands import AddArgs, SearchArgs
 from server.config import Config
 from server.errors import StoreError
+from server.results import HealthResult
 from server.tool import Call
 from server.upkeep import WAL_BYTES_MAX, WAL_BYTES_PINNED
 from tests.crash.harness import assert_sound, code, contents, run, serving

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from server.commands import AddManyResult
 from server.errors import IdempotencyConflictError, InvalidArgumentsError, NotFoundError
+from server.results import AddManyResult
 from tests.support.store import Client, Home
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from projections.connection import Connection
-from server.commands import HealthResult
 from server.errors import DamagedError
+from server.results import HealthResult
 from tests.cases.ways import Run
 from tests.support.store import Home, flush_substrings, live_digest
 

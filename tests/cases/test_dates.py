@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from server.commands import ExportResult, ListResult
 from server.errors import InvalidArgumentsError
+from server.results import ExportResult, ListResult
 from tests.support.store import Client, Home
 
 

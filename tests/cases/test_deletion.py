@@ -8,8 +8,8 @@ import pytest
 
 from ledger import Position
 from projections.connection import Connection
-from server.commands import AddResult, DeleteManyResult, HealthResult, SessionEndResult
 from server.errors import InvalidArgumentsError
+from server.results import AddResult, DeleteManyResult, HealthResult, SessionEndResult
 from server.tool import Call
 from tests.support.store import Client, Home
 

@@ -2,8 +2,8 @@
 
 import json
 
-from server.commands import ExportResult, GetResult, HealthResult, ListResult
 from server.resources import make_resources, make_templates
+from server.results import ExportResult, GetResult, HealthResult, ListResult
 from server.tool import Call
 from tests.support.store import Client, Home
 

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from projections.model import Memory
-from server.commands import LAYERS, AddManyResult, ExportResult, ListResult
+from server.commands import LAYERS
+from server.results import AddManyResult, ExportResult, ListResult
 from tests.cases.ways import CommandHost, Way, stdio_session
 from tests.support.peer import Json
 from tests.support.store import MEMORY_DISK, Client, home_at

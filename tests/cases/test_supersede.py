@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ledger import Batch, MemoryRelinked, NewEvent, Position
-from server.commands import HealthResult
 from server.errors import InvalidArgumentsError, NotFoundError, SupersededError, UndoConflictError
+from server.results import HealthResult
 from server.tool import Call
 from tests.support.store import Client, Home, live_digest, replayed_digest
 

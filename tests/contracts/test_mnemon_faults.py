@@ -19,8 +19,8 @@ import apsw
 import pytest
 
 from projections.connection import Connection
-from server.commands import AddManyResult, AliasResult, ExportResult, HealthResult
 from server.errors import InvalidArgumentsError, NotFoundError
+from server.results import AddManyResult, AliasResult, ExportResult, HealthResult
 from tests.support.mnemon import FORM_DIFFERENCES, mnemon
 from tests.support.peer import Json, Peer, call, started
 from tests.support.store import Client, Home, flush_substrings, home_at
@@ -60,7 +60,7 @@ def theirs(tmp_path: Path) -> Iterator[Peer]:
         yield peer
 
 
-def result(peer: Peer, tool: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
+def result(peer: Peer, tool: str, **arguments: object) -> Any:
     answer = peer.ask(call(1, tool, **arguments))["result"]
     assert not answer.get("isError"), answer
     return json.loads(answer["content"][0]["text"])
@@ -210,7 +210,7 @@ def test_in_theirs_the_work_of_a_change_grows_with_the_store(tmp_path: Path) -> 
         with Work() as work, closing(apsw.Connection(str(database))) as connection:
             memory = connection.execute("SELECT id FROM memories LIMIT 1").get
             change = "UPDATE memories SET stemmed_content = 'needle' WHERE id = ?"
-            steps.append(work.of(lambda: connection.execute(change, (memory,))))  # noqa: B023
+            steps.append(work.of(lambda: connection.execute(change, (memory,))))  # noqa: B023 - run at once
 
     assert steps[1] > steps[0] * GROWTH_MAX
 

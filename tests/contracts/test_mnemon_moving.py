@@ -193,7 +193,7 @@ def test_an_export_comes_over_but_for_what_it_lacks(tmp_path: Path) -> None:
     assert memories["Plain"]["event_at"] == "2025-01-02T03:04:05Z"
 
 
-def ask(peer: Peer, tool: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
+def ask(peer: Peer, tool: str, **arguments: object) -> Any:
     return json.loads(peer.ask(call(1, tool, **arguments))["result"]["content"][0]["text"])
 
 

@@ -139,7 +139,7 @@ def test_a_limit_on_file_sizes_refuses_writes_and_loses_nothing(tmp_path: Path) 
         stdout=subprocess.PIPE,
         env=environment(home),
         bufsize=0,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),  # noqa: PLW1509
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),  # noqa: PLW1509 - the child has one thread
     )
     server = Server(process)
     acknowledged = {"first": contents(home).ids["first"]} | _fill(server)

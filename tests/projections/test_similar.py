@@ -22,7 +22,7 @@ from projections.filters import Filters
 from projections.queries import find_memory, workspace_rid
 from projections.rebuild import replay
 from projections.similar import Similar, find_similar
-from server.commands import AddResult
+from server.results import AddResult
 from server.tool import Call
 from tests.support.ledgers import ACTOR, WORKSPACE, open_ledger
 from tests.support.store import Client, Home, home_at

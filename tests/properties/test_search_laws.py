@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ledger import parse_span, parse_us
 from projections.model import Memory
 from projections.text import analyze, fold, parse_query
-from server.commands import Found
+from server.results import Found
 from tests.support.store import MEMORY_DISK, Client, Home, flush_substrings
 
 WORDS: Final = (

@@ -19,7 +19,6 @@ from hypothesis.stateful import (
 )
 
 from projections.connection import Connection
-from server.commands import AddResult
 from server.errors import (
     AliasConflictError,
     IdempotencyConflictError,
@@ -31,6 +30,7 @@ from server.errors import (
     UseCaseError,
     VersionConflictError,
 )
+from server.results import AddResult
 from server.tool import Call
 from tests.properties.history_model import (
     Alias,
@@ -225,7 +225,7 @@ class Histories(RuleBasedStateMachine):
             shutil.rmtree(self._folder)
 
     @initialize(batch=st.lists(items, max_size=8), name=st.sampled_from(ENTITIES), target=ids)
-    def begin(self, batch: list[Any], name: str) -> Any:  # noqa: ANN401
+    def begin(self, batch: list[Any], name: str) -> Any:
         """Begin with something to act on."""
         self.add_alias(WORKSPACES[0], ENTITIES[0], name, None)
         return self.add_many(WORKSPACES[0], [*batch, {"content": "x", "layer": LAYERS[0]}], None)
@@ -242,7 +242,7 @@ class Histories(RuleBasedStateMachine):
     )
     def add(
         self, workspace: str, content: str, layer: str, extra: dict[str, Any], key: str | None
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         return self._add(workspace, {**extra, "content": content, "layer": layer}, key)
 
     @rule(
@@ -252,13 +252,13 @@ class Histories(RuleBasedStateMachine):
         unknown=st.booleans(),
         key=keys,
     )
-    def add_to_session(self, session: str, content: str, key: str | None, *, unknown: bool) -> Any:  # noqa: ANN401
+    def add_to_session(self, session: str, content: str, key: str | None, *, unknown: bool) -> Any:
         workspace = self._model.subjects[session].workspace
         session_id = "made up" if unknown else session
         fields = {"content": content, "layer": "episodic", "session_id": session_id}
         return self._add(workspace, fields, key)
 
-    def _add(self, workspace: str, fields: dict[str, Any], key: str | None) -> Any:  # noqa: ANN401
+    def _add(self, workspace: str, fields: dict[str, Any], key: str | None) -> Any:
         request = ("add", _frozen(fields))
         arguments = {**fields, "idempotency_key": key}
         if self._repeats(workspace, key, request, "memory_add", arguments):
@@ -274,7 +274,7 @@ class Histories(RuleBasedStateMachine):
         batch=st.lists(items, min_size=1, max_size=5),
         key=keys,
     )
-    def add_many(self, workspace: str, batch: list[Any], key: str | None) -> Any:  # noqa: ANN401
+    def add_many(self, workspace: str, batch: list[Any], key: str | None) -> Any:
         before = self._clients[workspace].position()
         result = self._clients[workspace].add_many(*batch, idempotency_key=key)
         fresh: list[AddResult] = []
@@ -352,7 +352,7 @@ class Histories(RuleBasedStateMachine):
     )
     def update(
         self, memory_id: str, change: dict[str, Any], key: str | None, expect: str | None
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         kept = self._model.subjects[memory_id]
         request = (
             "update",
@@ -398,7 +398,7 @@ class Histories(RuleBasedStateMachine):
         target=ids,
         expect=st.sampled_from([None, None, "right", "wrong"]),
     )
-    def supersede(self, memory_id: str, content: str, key: str | None, expect: str | None) -> Any:  # noqa: ANN401
+    def supersede(self, memory_id: str, content: str, key: str | None, expect: str | None) -> Any:
         kept = self._model.subjects[memory_id]
         request = ("supersede", memory_id, content, expect and kept.version + (expect == "wrong"))
         arguments = {
@@ -447,7 +447,7 @@ class Histories(RuleBasedStateMachine):
         target=positions,
         expect=st.sampled_from([None, None, "right", "wrong"]),
     )
-    def delete(self, memory_id: str, key: str | None, expect: str | None) -> Any:  # noqa: ANN401
+    def delete(self, memory_id: str, key: str | None, expect: str | None) -> Any:
         kept = self._model.subjects[memory_id]
         request = ("delete", memory_id, expect and kept.version + (expect == "wrong"))
         arguments = {"id": memory_id, "idempotency_key": key, **self._expected(kept, expect)}
@@ -480,7 +480,7 @@ class Histories(RuleBasedStateMachine):
         key: str | None,
         *,
         dry_run: bool,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         if chosen:
             which = {"ids": chosen}
         request = ("delete_many", _frozen(which), dry_run)
@@ -516,7 +516,7 @@ class Histories(RuleBasedStateMachine):
             assert self._rows() == before
 
     @rule(workspace=workspaces, key=keys, target=positions)
-    def clean_up(self, workspace: str, key: str | None) -> Any:  # noqa: ANN401
+    def clean_up(self, workspace: str, key: str | None) -> Any:
         request = ("health",)
         arguments = {"cleanup": True, "idempotency_key": key}
         if self._repeats(workspace, key, request, "memory_health", arguments):
@@ -537,7 +537,7 @@ class Histories(RuleBasedStateMachine):
     # ------------------------------------------------------------------ sessions and aliases
 
     @rule(target=sessions, workspace=workspaces, project=names, key=keys)
-    def start_session(self, workspace: str, project: str | None, key: str | None) -> Any:  # noqa: ANN401
+    def start_session(self, workspace: str, project: str | None, key: str | None) -> Any:
         request = ("session_start", project)
         arguments: dict[str, Any] = {"client": "editor", "project": project, "idempotency_key": key}
         if self._repeats(workspace, key, request, "memory_session_start", arguments):
@@ -551,7 +551,7 @@ class Histories(RuleBasedStateMachine):
         return result.id
 
     @rule(target=positions, session=sessions, summary=names, key=keys)
-    def end_session(self, session: str, summary: str | None, key: str | None) -> Any:  # noqa: ANN401
+    def end_session(self, session: str, summary: str | None, key: str | None) -> Any:
         kept = self._model.subjects[session]
         client = self._clients[kept.workspace]
         request = ("session_end", session, summary)
@@ -581,7 +581,7 @@ class Histories(RuleBasedStateMachine):
         entity=st.sampled_from(ENTITIES),
         key=keys,
     )
-    def add_alias(self, workspace: str, name: str, entity: str, key: str | None) -> Any:  # noqa: ANN401
+    def add_alias(self, workspace: str, name: str, entity: str, key: str | None) -> Any:
         request = ("alias", "add", name, entity)
         arguments: dict[str, Any] = {
             "action": "add",
@@ -613,7 +613,7 @@ class Histories(RuleBasedStateMachine):
         return result.position
 
     @rule(target=positions, workspace=workspaces, name=st.sampled_from(ENTITIES), key=keys)
-    def remove_alias(self, workspace: str, name: str, key: str | None) -> Any:  # noqa: ANN401
+    def remove_alias(self, workspace: str, name: str, key: str | None) -> Any:
         request = ("alias", "remove", name)
         arguments: dict[str, Any] = {"action": "remove", "alias": name, "idempotency_key": key}
         if self._repeats(workspace, key, request, "memory_alias", arguments):
@@ -643,7 +643,7 @@ class Histories(RuleBasedStateMachine):
         target=positions,
         key=keys,
     )
-    def undo_position(self, position: int, workspace: str, key: str | None) -> Any:  # noqa: ANN401
+    def undo_position(self, position: int, workspace: str, key: str | None) -> Any:
         done = self._model.operations.get(position)
         client = self._clients[workspace]
         request = ("undo", position)
@@ -660,7 +660,7 @@ class Histories(RuleBasedStateMachine):
         return undone
 
     @rule(subject=ids | sessions, target=positions)
-    def undo_last(self, subject: str) -> Any:  # noqa: ANN401
+    def undo_last(self, subject: str) -> Any:
         kept = self._model.subjects[subject]
         client = self._clients[kept.workspace]
         left = self._model.not_undone(kept.operations)
@@ -876,7 +876,7 @@ class Histories(RuleBasedStateMachine):
         memories = self._model.memories(workspace)
         return [one for one, state in memories.items() if matches(one, state.fields)]
 
-    def _undo(self, client: Client, position: int, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _undo(self, client: Client, position: int, arguments: dict[str, Any]) -> Any:
         done = self._model.operations[position]
         later = self._model.later(position)
         if later:
@@ -944,7 +944,7 @@ class Histories(RuleBasedStateMachine):
         self._check_repeated(str(request[0]), subject, result)
         return True
 
-    def _check_repeated(self, kind: str, subject: Any, result: Any) -> None:  # noqa: ANN401
+    def _check_repeated(self, kind: str, subject: Any, result: Any) -> None:
         kept = self._model.subjects.get(subject) if isinstance(subject, str) else None
         match kind:
             case "add":
@@ -1002,7 +1002,7 @@ def _without_id(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name != "id"}
 
 
-def _frozen(value: Any) -> str:  # noqa: ANN401
+def _frozen(value: Any) -> str:
     return repr(sorted(value.items()))
 
 

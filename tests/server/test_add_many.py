@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ledger import OsFiles
-from server.commands import IDS_MAX, AddResult
+from server.commands import IDS_MAX
 from server.errors import IdempotencyConflictError, InvalidArgumentsError
+from server.results import AddResult
 from tests.support.store import Client, home_at
 
 

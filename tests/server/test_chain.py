@@ -28,7 +28,7 @@ def client(home: Home) -> Iterator[Client]:
     assert chain_faults(everything) == []
 
 
-def note(client: Client, event_at: str | None = None, **fields: Any) -> str:  # noqa: ANN401
+def note(client: Client, event_at: str | None = None, **fields: Any) -> str:
     dated: dict[str, Any] = {} if event_at is None else {"event_at": event_at}
     return client.add(f"pump note of {event_at}", source_file=FILE, **dated, **fields).id
 

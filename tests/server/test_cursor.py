@@ -40,7 +40,7 @@ def text_of(value: object) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(value)).decode().rstrip("=")
 
 
-def list_(client: Client, cursor: str, **fields: Any) -> None:  # noqa: ANN401
+def list_(client: Client, cursor: str, **fields: Any) -> None:
     client.list_page(limit=2, cursor=cursor, **fields)
 
 

@@ -35,13 +35,13 @@ class Outcome:
     err: str
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - JSON
+    def json(self) -> Any:
         """The one line of JSON on standard output."""
         (line,) = self.out.splitlines()
         return json.loads(line)
 
     @property
-    def error(self) -> Any:  # noqa: ANN401 - JSON
+    def error(self) -> Any:
         """The error that stands as one line of JSON on standard error."""
         (line,) = self.err.splitlines()
         return json.loads(line)["error"]

@@ -51,7 +51,7 @@ def _step(
     arguments: Json,
     keep: dict[str, str] | None = None,
     differs: tuple[str, ...] = (),
-    **more: Any,  # noqa: ANN401 - the rest of the fields
+    **more: Any,
 ) -> Step:
     return Step(
         title=title, tool=tool, arguments=arguments, keep=keep or {}, differs=differs, **more

@@ -99,7 +99,7 @@ def fill(args: Size, _: Call) -> Text:
 
 
 def speak(_: Nothing, __: Call) -> Done:
-    print("printed")  # noqa: T201
+    print("printed")  # noqa: T201 - what a library might do
     os.write(1, b"written\n")
     subprocess.run(["echo", "from a child"], check=True)
     warnings.warn("warned", stacklevel=1)

@@ -25,7 +25,7 @@ async def main(*arguments: str) -> None:
     updated: list[str] = []
     told = anyio.Event()
 
-    async def on_message(message: Any) -> None:  # noqa: ANN401 - a type of the other SDK
+    async def on_message(message: Any) -> None:
         if message.root.method == "notifications/resources/updated":
             updated.append(str(message.root.params.uri))
             told.set()
@@ -42,10 +42,10 @@ async def main(*arguments: str) -> None:
         await session.call_tool("turn", {})
         await told.wait()
         await session.unsubscribe_resource(board)
-    print(json.dumps({**saw, "updated": updated}))  # noqa: T201
+    print(json.dumps({**saw, "updated": updated}))  # noqa: T201 - its answer
 
 
-async def see_tools(session: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+async def see_tools(session: Any) -> dict[str, Any]:
     steps: list[object] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -67,7 +67,7 @@ async def see_tools(session: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
     }
 
 
-async def see_resources(session: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+async def see_resources(session: Any) -> dict[str, Any]:
     resources = await session.list_resources()
     templates = await session.list_resource_templates()
     read = await session.read_resource(AnyUrl("sample://page/second"))
@@ -78,7 +78,7 @@ async def see_resources(session: Any) -> dict[str, Any]:  # noqa: ANN401 - as ab
     }
 
 
-async def see_prompts(session: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+async def see_prompts(session: Any) -> dict[str, Any]:
     prompts = await session.list_prompts()
     written = await session.get_prompt("greet", {"whom": "Ada"})
     ref = types.PromptReference(type="ref/prompt", name="greet")

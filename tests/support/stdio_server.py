@@ -14,9 +14,9 @@ from server import stdio
 
 def main() -> NoReturn:
     pipes = stdio.claim()
-    from server.protocol import Connection, ServerInfo  # noqa: PLC0415
-    from server.watcher import Watcher  # noqa: PLC0415
-    from tests.support import sample_resources, sample_tools  # noqa: PLC0415
+    from server.protocol import Connection, ServerInfo  # noqa: PLC0415 - after standard output was taken
+    from server.watcher import Watcher  # noqa: PLC0415 - after standard output was taken
+    from tests.support import sample_resources, sample_tools  # noqa: PLC0415 - after standard output was taken
 
     info = ServerInfo(
         name=sample_tools.NAME,

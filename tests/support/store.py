@@ -17,7 +17,9 @@ from projections.model import Memory
 from projections.rebuild import replay
 from projections.substring import flush_trigrams
 from server.bootstrap import Store
-from server.commands import (
+from server.config import Config
+from server.errors import UseCaseError
+from server.results import (
     AddManyResult,
     AddResult,
     AliasResult,
@@ -36,8 +38,6 @@ from server.commands import (
     UndoResult,
     UpdateResult,
 )
-from server.config import Config
-from server.errors import UseCaseError
 from server.schema import convert
 from server.tool import Call
 from server.tools import make_tools
@@ -172,11 +172,11 @@ class Client:
         assert isinstance(result, UndoResult)
         return result
 
-    def found(self, query: str, **filters: Any) -> list[str]:  # noqa: ANN401
+    def found(self, query: str, **filters: Any) -> list[str]:
         """Return the ids of all pages of a search."""
         return [memory.id for memory in self.pages(query, **filters)]
 
-    def pages(self, query: str, *, limit: int = 100, **filters: Any) -> list[Found]:  # noqa: ANN401
+    def pages(self, query: str, *, limit: int = 100, **filters: Any) -> list[Found]:
         memories: list[Found] = []
         offset: int | None = 0
         while offset is not None:
