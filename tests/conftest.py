@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ledgers import close_opened
+from tests.support.store import Client, Home, home_at
 
 # Two shared cores make time limits on one example a source of false alarms.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,3 +32,14 @@ def _no_descriptor_is_left_open() -> Iterator[None]:
         after = set(_DESCRIPTORS.iterdir())
         left = sorted(str(path.resolve()) for path in after - before)
         assert len(after) <= len(before), f"left open: {left}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with home_at(tmp_path / "home") as home:
+        yield home
+
+
+@pytest.fixture
+def client(home: Home) -> Client:
+    return home.open()

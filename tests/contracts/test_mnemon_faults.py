@@ -44,17 +44,6 @@ def shows(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
-
-
-@pytest.fixture
-def client(home: Home) -> Client:
-    return home.open()
-
-
-@pytest.fixture
 def theirs(tmp_path: Path) -> Iterator[Peer]:
     with mnemon(tmp_path) as peer:
         yield peer

@@ -1,8 +1,6 @@
 """Aliases: names that can be reached from each other, in whatever direction, are one entity."""
 
-from collections.abc import Iterator
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 
@@ -12,18 +10,7 @@ from projections.connection import Connection
 from projections.queries import workspace_rid
 from server.errors import AliasConflictError, InvalidArgumentsError, NotFoundError
 from server.tool import Call
-from tests.support.store import Client, Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
-
-
-@pytest.fixture
-def client(home: Home) -> Client:
-    return home.open()
+from tests.support.store import Client, Home
 
 
 def names(client: Client, name: str) -> tuple[str, ...]:

@@ -1,8 +1,5 @@
 """Health of memories: what has expired, hangs loose, is old or doubtful."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -11,18 +8,7 @@ from projections import health
 from projections.connection import Connection
 from projections.queries import workspace_rid
 from server.tool import Call
-from tests.support.store import Client, Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
-
-
-@pytest.fixture
-def client(home: Home) -> Client:
-    return home.open()
+from tests.support.store import Client, Home
 
 
 def relink(client: Client, memory_id: str, **links: str) -> None:

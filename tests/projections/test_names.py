@@ -1,20 +1,13 @@
 """Names in use: of what lives, found by prefix whatever the letter case."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from projections.names import Names, entity_names, scopes
 from projections.queries import workspace_rid
 from server.tool import Call
-from tests.support.store import Client, Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
+from tests.support.store import Client, Home
 
 
 def look(

@@ -1,18 +1,9 @@
 """Search at sizes where not every match may be scored, on a small store with a small limit."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from projections import search
-from tests.support.store import Client, home_at
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with home_at(tmp_path / "home") as home:
-        yield home.open()
+from tests.support.store import Client
 
 
 def test_where_any_term_would_score_too_many_rows_pairs_and_rare_terms_are_scored(

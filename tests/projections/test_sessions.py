@@ -1,23 +1,7 @@
 """Sessions: listed newest first, with the memories that name them."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from server.errors import NotFoundError, SessionEndedError
-from tests.support.store import Client, Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
-
-
-@pytest.fixture
-def client(home: Home) -> Client:
-    return home.open()
+from tests.support.store import Client, Home
 
 
 def test_a_session_says_how_long_it_took_and_what_was_kept_of_it(

@@ -1,7 +1,7 @@
 """Similar memories: what a new one may contradict, found with work that does not grow."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ from projections.similar import Similar, find_similar
 from server.results import AddResult
 from server.tool import Call
 from tests.support.ledgers import ACTOR, WORKSPACE, open_ledger
-from tests.support.store import Client, Home, home_at
+from tests.support.store import Client, Home
 
 NOW: Final = "2027-01-01T00:00:00.000000Z"
 NOW_US: Final = 1_798_761_600_000_000
@@ -33,17 +33,6 @@ WORDS_EACH: Final = 8
 STEPS_AT_ONCE: Final = 10
 
 Make = Callable[[int, int], MemoryState]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
-
-
-@pytest.fixture
-def client(home: Home) -> Client:
-    return home.open()
 
 
 def candidates(result: AddResult) -> list[str]:

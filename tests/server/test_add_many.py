@@ -1,7 +1,5 @@
 """Batches: each memory on its own, in order, answered one by one."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +8,7 @@ from ledger import OsFiles
 from server.commands import IDS_MAX
 from server.errors import IdempotencyConflictError, InvalidArgumentsError
 from server.results import AddResult
-from tests.support.store import Client, home_at
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with home_at(tmp_path / "home") as home:
-        yield home.open()
+from tests.support.store import Client
 
 
 def item(content: str, **fields: object) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,15 +9,9 @@ import pytest
 from server import memory_decisions
 from server.errors import UndoConflictError
 from tests.support.chains import chain_faults
-from tests.support.store import Client, Home, home_at
+from tests.support.store import Client, Home
 
 FILE = "notes/pump.md"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Exports: parts join, programs can parse them, and no name makes a heading of its own."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,7 +13,7 @@ from server import recall
 from server.commands import ExportArgs
 from server.export import UNTITLED, write_export
 from server.tool import Call
-from tests.support.store import Client, home_at
+from tests.support.store import Client
 
 LAYERS: Final = ("episodic", "procedural", "resource", "semantic")
 HOSTILE: Final = (
@@ -49,12 +47,6 @@ names = st.one_of(
         "".join
     ),
 )
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with home_at(tmp_path / "home") as home:
-        yield home.open()
 
 
 def memory(number: int, title: str | None, **fields: object) -> Memory:

@@ -1,8 +1,6 @@
 """The prompts: named and filled in as users of mnemon-mcp know them, in words of our own."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -10,13 +8,7 @@ from server.prompt import Prompt
 from server.prompts import make_prompts
 from server.service import CORE_TOOLS
 from server.tool import Call
-from tests.support.store import Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
+from tests.support.store import Home
 
 
 def prompts() -> dict[str, Prompt]:

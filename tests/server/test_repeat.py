@@ -1,7 +1,6 @@
 """A request that is sent again with its key is answered from what it did, and writes nothing."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -9,15 +8,9 @@ import pytest
 
 from server.errors import IdempotencyConflictError
 from server.repeat import REPEATED
-from tests.support.store import Client, Home, home_at
+from tests.support.store import Client, Home
 
 KEY: Final = "the-key"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
 
 
 def a_memory(client: Client) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """The resources over a real store: what they hold, what they leave out and say so."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -11,18 +9,7 @@ from server.errors import NotFoundError
 from server.resources import make_resources, make_templates
 from server.tool import Call
 from tests.support.peer import Json
-from tests.support.store import Client, Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
-
-
-@pytest.fixture
-def client(home: Home) -> Client:
-    return home.open()
+from tests.support.store import Client, Home
 
 
 def read(client: Client, uri: str) -> Json:
