@@ -363,7 +363,7 @@ def test_a_signal_ends_an_idle_server_cleanly(tmp_path: Path, number: signal.Sig
 @pytest.mark.parametrize("end", ["the end of input", "a signal"])
 def test_open_requests_to_listen_are_answered_at_the_end_and_hold_nothing_up(end: str) -> None:
     wanted = {"resourceSubscriptions": ["sample://board"]}
-    with started(f"bound={10 * HANG_SECONDS}") as peer:
+    with started(f"drain={10 * HANG_SECONDS}") as peer:
         for name in ("a", "b"):
             peer.ask(modern(name, "subscriptions/listen", notifications=wanted))
         if end == "a signal":
@@ -410,7 +410,7 @@ def test_a_second_signal_takes_the_running_calls_back(gate: Path) -> None:
 
 
 def test_calls_that_outlast_the_bound_are_taken_back_and_told_so(gate: Path) -> None:
-    with started("bound=0.1") as peer:
+    with started("drain=0.1") as peer:
         peer.handshake().send(call(1, "obey", gate=str(gate)))
         with gate.open() as opened:
             peer.close_input()
@@ -423,7 +423,7 @@ def test_calls_that_outlast_the_bound_are_taken_back_and_told_so(gate: Path) -> 
 
 
 def test_a_call_that_never_ends_does_not_keep_the_process(gate: Path, tmp_path: Path) -> None:
-    with started(f"closed={tmp_path / 'closed'}", "bound=0.1") as peer:
+    with started(f"closed={tmp_path / 'closed'}", "drain=0.1") as peer:
         peer.handshake().send(call(1, "persist", gate=str(gate)))
         gate.read_bytes()
         peer.close_input()
@@ -437,7 +437,7 @@ def test_a_call_that_never_ends_does_not_keep_the_process(gate: Path, tmp_path: 
 
 def test_nor_do_more_such_calls_than_may_run(tmp_path: Path) -> None:
     paths = gates(tmp_path, stdio.CALLS_MAX)
-    with started("bound=0.1") as peer:
+    with started("drain=0.1") as peer:
         peer.handshake()
         peer.send(*(call(number, "persist", gate=str(path)) for number, path in enumerate(paths)))
         for path in paths:
@@ -452,7 +452,7 @@ def test_nor_do_more_such_calls_than_may_run(tmp_path: Path) -> None:
 def test_the_server_is_gone_when_its_client_is_killed(gate: Path) -> None:
     client = (
         "import subprocess, sys;"
-        f"server = subprocess.Popen({[*OURS, 'bound=0.1']!r}, stdin=subprocess.PIPE);"
+        f"server = subprocess.Popen({[*OURS, 'drain=0.1']!r}, stdin=subprocess.PIPE);"
         "server.stdin.write(sys.stdin.buffer.read());"
         "server.stdin.flush();"
         "server.wait()"
@@ -487,7 +487,7 @@ def test_a_client_that_closes_only_our_output_ends_the_server(tmp_path: Path) ->
 
 @pytest.mark.parametrize("way", ["fail", "hang"])
 def test_closing_that_goes_wrong_shows_in_the_exit_status(way: str) -> None:
-    with started(f"close={way}", "bound=0.1", stderr=subprocess.DEVNULL) as peer:
+    with started(f"close={way}", "drain=0.1", "closing=0.1", stderr=subprocess.DEVNULL) as peer:
         peer.handshake().close_input()
         status = peer.exit_status()
 

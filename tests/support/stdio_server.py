@@ -1,7 +1,7 @@
 """The samples on our own transport: `python -m tests.support.stdio_server [option...]`.
 
-`closed=FILE` is written at the end, `bound=SECONDS` shortens the bounds on shutting down,
-`close=fail` and `close=hang` are ways for closing to go wrong.
+`closed=FILE` is written at the end, `drain=SECONDS` and `closing=SECONDS` are the bounds on
+shutting down, `close=fail` and `close=hang` are ways for closing to go wrong.
 """
 
 import sys
@@ -34,8 +34,10 @@ def main() -> NoReturn:
     connection = Connection(info, write=pipes.write, log=stdio.log, watcher=watcher)
 
     options = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    if "bound" in options:
-        stdio.DRAIN_SECONDS = stdio.CLOSE_SECONDS = float(options["bound"])  # type: ignore[misc]
+    if "drain" in options:
+        stdio.DRAIN_SECONDS = float(options["drain"])  # type: ignore[misc]
+    if "closing" in options:
+        stdio.CLOSE_SECONDS = float(options["closing"])  # type: ignore[misc]
 
     def close() -> None:
         watcher.close(1.0)
