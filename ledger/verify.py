@@ -339,9 +339,11 @@ class _Verifier:
             if found:
                 detail = f"record {known.seq} is not the one that was seen"
             elif known.seq > end:
-                detail = (
-                    f"records {end + 1} to {known.seq} are missing, and the last was seen before"
+                is_one = known.seq == end + 1
+                missing = (
+                    f"record {known.seq} is" if is_one else f"records {end + 1} to {known.seq} are"
                 )
+                detail = f"{missing} missing, and the last was seen before"
             else:
                 detail = f"record {known.seq} was seen before and is not there"
             self._add("checkpoint", "log", seq=known.seq, detail=detail)

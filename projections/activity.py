@@ -325,7 +325,8 @@ class ActivityLog:
         try:
             if _stamp(self._path) is None:
                 return empty(None)
-            connection = _open(self._path)
+            # On read-only media a file is read as it stands.
+            connection = _open(self._path, frozen=not os.access(self._path.parent, os.W_OK))
             try:
                 with connection.transaction(write=False):
                     return ask(connection)
@@ -427,11 +428,11 @@ def _totals(connection: Connection, workspace: str) -> ActivityTotals:
     )
 
 
-def _open(path: Path) -> Connection:
-    """Open the file and make sure that it is ours."""
+def _open(path: Path, *, frozen: bool = False) -> Connection:
+    """Open the file, perhaps only to read it, and make sure that it is ours."""
     if not stat.S_ISREG(path.lstat().st_mode):
         raise _UnsoundError("it is no file")
-    connection = Connection(path, busy_timeout_ms=BUSY_TIMEOUT_MS)
+    connection = Connection(path, frozen=frozen, busy_timeout_ms=BUSY_TIMEOUT_MS)
     try:
         # A mapped file that somebody cuts short kills the process that looks at it.
         connection.execute("PRAGMA mmap_size=0")

@@ -14,7 +14,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     layer: str
     content: str
     content_cut: bool = False
-    """True in a history that fills the reply: `content` is then the beginning only."""
+    """True where the reply is full: `content` is the beginning only, and `meta` is left out."""
     title: str | None = None
     entity_type: str | None = None
     entity_name: str | None = None

@@ -66,6 +66,9 @@ LOCK_TIMEOUT_S = 60.0
 TRIGRAMS_PER_LOCK = 500
 """Memories indexed while the ledger's lock is held: some hundredths of a second."""
 
+WORKSPACE = "default"
+"""Whose past is searched unless another workspace is named."""
+
 _SHOWN = 10
 
 _HEAD = re.compile(
@@ -117,7 +120,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     replaying.add_argument("--into", metavar="FILE", type=Path, help="keep the database here")
     replaying.add_argument("--query", metavar="TEXT", help="search the store as it was then")
-    replaying.add_argument("--workspace", default="default", help="workspace to search")
+    replaying.add_argument("--workspace", metavar="NAME", help="workspace to search")
     replaying.set_defaults(command=_replay)
     digesting = commands.add_parser(
         "digest",
@@ -128,33 +131,38 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(
-    arguments: argparse.Namespace, open_ledger: OpenLedger, projections: Callable[[Ledger], Path]
+    arguments: argparse.Namespace,
+    open_ledger: OpenLedger,
+    projections: Callable[[Ledger], Path],
+    complain: Callable[[str, str], None],
 ) -> int:
-    """Run the command that was parsed; return the exit status."""
+    """Run the command that was parsed; return the exit status.
+
+    A failure is told to `complain`: a code, and in words.
+    """
     try:
         with (
             closing(open_ledger()) as ledger,
             closing(generations_at(projections(ledger), ledger)) as generations,
         ):
             return int(arguments.command(arguments, ledger, generations))
-    except (LedgerNotFoundError, LedgerUnreadableError) as error:
-        return _fail(error)
+    except LedgerNotFoundError as error:
+        complain("no_store", str(error))
+    except LedgerUnreadableError as error:
+        complain("system", str(error))
     except (LedgerDamagedError, LedgerBehindError) as error:
-        print(f"mnemolog: {error}", file=sys.stderr)
+        complain("damaged", str(error))
         return DAMAGE
     except (*DAMAGE_ERRORS, StatementError) as error:
-        print(
-            f"mnemolog: the projections are damaged ({error}); `mnemolog rebuild` mends them from "
-            "the ledger",
-            file=sys.stderr,
+        complain(
+            "damaged",
+            f"the projections are damaged ({error}); `mnemolog rebuild` mends them from the ledger",
         )
         return DAMAGE
+    except BrokenPipeError:
+        raise  # nobody reads any more, which is no failure of the store
     except (LedgerError, ProjectionError, *STORAGE_ERRORS, OSError, ValueError) as error:
-        return _fail(error)
-
-
-def _fail(error: Exception) -> int:
-    print(f"mnemolog: {error}", file=sys.stderr)
+        complain("system", str(error))
     return FAILED
 
 
@@ -249,8 +257,11 @@ def _print_report(
         print(f"ledger: {problem.kind} in {place}: {problem.detail}")
     for note in report.notes:
         print(f"ledger: note: {note}")
-    state = "clean" if report.ok else f"{len(report.problems)} problems"
-    print(f"ledger: {state}; {report.events} events in {report.segments} segments")
+    state = "clean" if report.ok else _counted(len(report.problems), "problem")
+    print(
+        f"ledger: {state}; {_counted(report.events, 'event')} in "
+        f"{_counted(report.segments, 'segment')}"
+    )
     print(
         f"ledger: not proven: that no record after {_proven_to(known)} was cut off at the end, nor "
         "who wrote them; `--head` compares with a head that `mnemolog digest` printed earlier"
@@ -259,6 +270,10 @@ def _print_report(
         print(f"projections: damaged: {damage}; `mnemolog rebuild` mends them from the ledger")
     else:
         print("projections: clean" if has_projection else "projections: none to check")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None:
@@ -300,9 +315,10 @@ def _print_past(connection: Connection, at_us: int, arguments: argparse.Namespac
         count = connection.value("SELECT count(*) FROM memories")
         print(f"memories: {count}")
         return
-    workspace = workspace_rid(connection, arguments.workspace)
+    name = arguments.workspace or WORKSPACE
+    workspace = workspace_rid(connection, name)
     if workspace is None:
-        print(f"there was no workspace {arguments.workspace!r}")
+        print(f"there was no workspace {name!r}")
         return
     query = parse_query(arguments.query)
     if not query:

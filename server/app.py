@@ -14,6 +14,7 @@ from ledger import Clock, Ledger, format_us
 from projections.activity import ActivityLog
 from projections.aliases import list_aliases, names_of
 from projections.connection import Connection
+from projections.facts import Facts
 from projections.filters import Filters
 from projections.health import STALE_AFTER_US, MemoryHealth, memory_health
 from projections.queries import find_memory, layer_statistics, workspace_rid
@@ -42,7 +43,7 @@ from server.commands import (
     WriteArgs,
 )
 from server.commit import Command, Committer, Decide, Repeat
-from server.errors import UseCaseError
+from server.errors import InvalidArgumentsError, UseCaseError
 from server.examine import StoreHealth, diagnosis, examine
 from server.memory_decisions import (
     CleanupResult,
@@ -51,6 +52,7 @@ from server.memory_decisions import (
     decide_delete,
     decide_delete_many,
     decide_update,
+    preview_deletion,
 )
 from server.reads import ReadSide
 from server.recall import Recall
@@ -145,6 +147,7 @@ class App:
         self._reads = reads
         self._clock = clock
         self._workspace = workspace
+        self._zone = zone
         self._activity = activity
         self._after_write = after_write
         self._recall = Recall(reads, clock=clock, workspace=workspace, zone=zone, activity=recorder)
@@ -159,8 +162,8 @@ class App:
         for index, item in enumerate(args.memories):
             try:
                 items.append(_with_key(convert(item, AddArgs), args.idempotency_key, index))
-            except UseCaseError as refusal:
-                items.append(refusal)
+            except InvalidArgumentsError as refusal:
+                items.append(_of_item(refusal, index))
         commands = [self._add_command(item, call) for item in items if isinstance(item, AddArgs)]
         outcomes = iter(self._committer.submit_all(commands))
         results = [
@@ -185,7 +188,18 @@ class App:
         return self._write(DeleteResult, self._command(args, decide_delete, repeat_delete, call))
 
     def delete_many(self, args: DeleteManyArgs, call: Call) -> DeleteManyResult:
-        """Delete the memories that satisfy a filter."""
+        """Delete the memories that satisfy a filter, or only say which those are."""
+        if args.dry_run:
+            now_us = self._clock.now_us()
+            return self._reads.run(
+                call,
+                lambda connection: preview_deletion(
+                    args,
+                    Facts(connection, workspace_rid(connection, self._workspace)),
+                    now_us=now_us,
+                    zone=self._zone,
+                ),
+            )
         return self._write(
             DeleteManyResult, self._command(args, decide_delete_many, repeat_delete_many, call)
         )
@@ -355,6 +369,17 @@ class App:
                 else ()
             ),
         )
+
+
+def _of_item(refusal: InvalidArgumentsError, index: int) -> InvalidArgumentsError:
+    """Name the item where it is the item itself that is at fault and none of its fields."""
+    if refusal.details.get("field") != "arguments":
+        return refusal
+    name = f"memories[{index}]"
+    return InvalidArgumentsError(
+        refusal.message.replace("`arguments`", f"`{name}`", 1),
+        details={**refusal.details, "field": name},
+    )
 
 
 def _refused(refusal: UseCaseError) -> AddedItem:

@@ -85,7 +85,7 @@ class Store:
                 ),
             )
         except (LedgerError, OSError) as error:
-            log(f"mnemolog: {error}")
+            log(f"mnemolog: {config.home} cannot be used: {error}")
             raise refusal_of(error) from error
         projections = projections_folder(config, self.ledger, file_system)
         _warn(config, self.ledger, projections, log)

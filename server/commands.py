@@ -40,6 +40,8 @@ DELETION_FILTERS = (
 """Fields of memory_delete_many that say which memories."""
 
 EXPORTED_MAX = 10_000
+POSITION_MAX = 2**63 - 1
+"""What a position is kept in."""
 
 Content = Annotated[str, Meta(min_length=1, max_length=CONTENT_CHARS_MAX)]
 Name = Annotated[str, Meta(max_length=500)]
@@ -453,7 +455,10 @@ class UndoArgs(Args, frozen=True, kw_only=True):
     """Arguments of memory_undo: exactly one of `position` and `id`."""
 
     position: (
-        Annotated[int, Meta(ge=1, description="`position` of the operation to undo")] | None
+        Annotated[
+            int, Meta(ge=1, le=POSITION_MAX, description="`position` of the operation to undo")
+        ]
+        | None
     ) = None
     id: (
         Annotated[

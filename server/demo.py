@@ -41,6 +41,9 @@ class DemoError(Exception):
 
 def run_demo(documents: str | None) -> int:
     """Run the demo in a folder of its own, which is removed afterwards; return the exit status."""
+    if documents is not None and not Path(documents).is_dir():
+        print(f"mnemolog: {documents} is no folder", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory(prefix="mnemolog-demo-") as folder:
         home = Path(folder) / "home"
         try:
@@ -57,7 +60,11 @@ def gather_input(documents: Path | None) -> list[Json]:
     memories: list[Json] = list(NOTES)
     folder = documents or Path.cwd()
     pieces = [
-        {"layer": "resource", "content": piece, "source_file": path.relative_to(folder).as_posix()}
+        {
+            "layer": "resource",
+            "content": piece,
+            "meta": {"file": path.relative_to(folder).as_posix()},
+        }
         for path in sorted([*folder.glob("*.md"), *folder.glob("docs/**/*.md")])
         for piece in split_document(path.read_text(encoding="utf-8", errors="replace"))
     ][:DOCUMENT_PIECES_MAX]

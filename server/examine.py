@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ledger import Ledger, LedgerDamagedError, LedgerError, Position
+from ledger import Ledger, LedgerBehindError, LedgerDamagedError, LedgerError, Position
 from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
 from projections.generation import Generation
@@ -34,6 +34,8 @@ class StoreHealth(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of the store, whatever is in it."""
 
     ledger: LedgerHealth
+    is_put_back: bool
+    """Whether the ledger is older than what the projections hold."""
     projections: ProjectionsHealth
     disk: DiskHealth
 
@@ -43,15 +45,17 @@ def examine(ledger: Ledger, generation: Generation, connection: Connection) -> S
     checkpoint = read_checkpoint(connection)
     sizes = [path.stat().st_size for path in _files(ledger.layout.log)]
     usage = shutil.disk_usage(ledger.layout.root)
+    refusal = _refusal(ledger, checkpoint)
     return StoreHealth(
         ledger=LedgerHealth(
             position=0 if checkpoint is None else checkpoint.seq,
             files=len(sizes),
             size_bytes=sum(sizes),
             quarantined_files=len(_files(ledger.layout.quarantine)),
-            damaged_parts=len(generation.gaps) or int(_is_damaged(ledger, checkpoint)),
+            damaged_parts=len(generation.gaps) or int(isinstance(refusal, LedgerDamagedError)),
             read_only=ledger.is_read_only,
         ),
+        is_put_back=isinstance(refusal, LedgerBehindError),
         projections=ProjectionsHealth(
             generation=generation.name,
             is_behind=checkpoint is None or ledger.has_more(checkpoint),
@@ -100,6 +104,13 @@ def _issues(memories: MemoryHealth, store: StoreHealth) -> tuple[tuple[str, ...]
             ),
         ),
         (
+            store.is_put_back,
+            (
+                "the ledger is older than what the projections hold, or another one, and nothing "
+                "can be written; `mnemolog verify` tells more"
+            ),
+        ),
+        (
             store.disk.free_bytes < FREE_BYTES_MIN,
             f"the disk has {store.disk.free_bytes >> 20} MiB left; free some space",
         ),
@@ -143,8 +154,8 @@ def _issues(memories: MemoryHealth, store: StoreHealth) -> tuple[tuple[str, ...]
     return issues, any(is_so for is_so, _ in grave)
 
 
-def _is_damaged(ledger: Ledger, known: Position | None) -> bool:
-    """Whether a writer would be refused, as far as that can be told without waiting for others.
+def _refusal(ledger: Ledger, known: Position | None) -> LedgerError | None:
+    """Return why a writer would be refused, as far as that can be told without waiting for others.
 
     Projections that were built before the damage know nothing of it.
     """
@@ -152,11 +163,9 @@ def _is_damaged(ledger: Ledger, known: Position | None) -> bool:
         with ledger.lock(0) as writer:
             for _ in writer.catch_up(known or Position.start):
                 pass
-    except LedgerDamagedError:
-        return True
-    except LedgerError:
-        return False
-    return False
+    except LedgerError as error:
+        return error
+    return None
 
 
 def _files(folder: Path) -> list[Path]:

@@ -150,25 +150,40 @@ def decide_delete(args: DeleteArgs, facts: Facts, moment: Moment) -> Decision:
 
 def decide_delete_many(args: DeleteManyArgs, facts: Facts, moment: Moment) -> Decision:
     """Delete the memories that satisfy a filter, superseded and expired ones included."""
-    filters, notes = _deletion_filters(args, facts, moment)
+    filters, notes = _deletion_filters(args, facts, now_us=moment.now_us, zone=moment.zone)
     matched = facts.count(filters)
-    memories = facts.memories(filters, IDS_MAX if args.dry_run else DELETED_MAX)
-    events, reactivated = ((), ()) if args.dry_run else chain.delete(memories, facts, moment)
-    deleted = 0 if args.dry_run else len(memories)
+    memories = facts.memories(filters, DELETED_MAX)
+    events, reactivated = chain.delete(memories, facts, moment)
 
     def reply(position: int) -> DeleteManyResult:
         return DeleteManyResult(
-            deleted_count=deleted,
+            deleted_count=len(memories),
             matched_count=matched,
-            remaining_count=matched - deleted,
+            remaining_count=matched - len(memories),
             ids=tuple(memory.id for memory in memories[:IDS_MAX]),
             reactivated_ids=reactivated,
-            dry_run=args.dry_run,
+            dry_run=False,
             position=position or None,
             notes=notes,
         )
 
     return Decision(events=events, reply=reply)
+
+
+def preview_deletion(
+    args: DeleteManyArgs, facts: Facts, *, now_us: int, zone: str
+) -> DeleteManyResult:
+    """Say what `decide_delete_many` would delete."""
+    filters, notes = _deletion_filters(args, facts, now_us=now_us, zone=zone)
+    matched = facts.count(filters)
+    return DeleteManyResult(
+        deleted_count=0,
+        matched_count=matched,
+        remaining_count=matched,
+        ids=tuple(memory.id for memory in facts.memories(filters, IDS_MAX)),
+        dry_run=True,
+        notes=notes,
+    )
 
 
 def decide_cleanup(args: HealthArgs, facts: Facts, moment: Moment) -> Decision:
@@ -190,7 +205,7 @@ def decide_cleanup(args: HealthArgs, facts: Facts, moment: Moment) -> Decision:
 
 
 def _deletion_filters(
-    args: DeleteManyArgs, facts: Facts, moment: Moment
+    args: DeleteManyArgs, facts: Facts, *, now_us: int, zone: str
 ) -> tuple[Filters, tuple[str, ...]]:
     given = {
         name: value
@@ -208,7 +223,7 @@ def _deletion_filters(
         )
     # A scope may be named by nothing, which `select` takes for no filter.
     exact = {"ids": given.pop("ids", ()), "scope": given.pop("scope", None)}
-    selection = select(FilterArgs(**given), now_us=moment.now_us, zone=moment.zone)
+    selection = select(FilterArgs(**given), now_us=now_us, zone=zone)
     entity = given.get("entity_name")
     filters = msgspec.structs.replace(
         selection.filters,

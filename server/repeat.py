@@ -85,13 +85,14 @@ def repeat_undo(args: UndoArgs, facts: Facts, position: int) -> UndoResult:
 
 def repeat_delete_many(args: DeleteManyArgs, facts: Facts, position: int) -> DeleteManyResult:
     """Reply to a repeated memory_delete_many."""
+    del args
     deleted = _deleted(facts, position)
     return DeleteManyResult(
         deleted_count=0,
         matched_count=len(deleted),
         remaining_count=0,
         ids=deleted[:IDS_MAX],
-        dry_run=args.dry_run,
+        dry_run=False,
         position=position,
         notes=(REPEATED,),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from projections.text import Term
 from server.results import Found
 
 REPLY_CONTENT_CHARS_MAX = 100_000
-"""Content in one reply; one memory of the greatest length always fits."""
+"""Content and `meta` in one reply, in characters; its first entry fits all the same."""
 
 REPAIRED = "the request held text that is not valid Unicode; each such piece was replaced by U+FFFD"
 
@@ -25,32 +25,38 @@ E = TypeVar("E", Memory, Version)
 
 
 class Budget:
-    """The characters of content that one reply may carry, and how many contents did not fit."""
+    """The characters that the contents and the `meta` of one reply may take, and what was cut."""
 
     def __init__(self) -> None:
-        """Begin with an empty reply."""
-        self._left = REPLY_CONTENT_CHARS_MAX
+        """Begin with an empty reply, whose first entry always fits."""
+        self._left: int | None = None
         self.cut = 0
 
-    def take(self, content: str | None) -> bool:
-        """Make room for a content; say whether there was any."""
-        length = len(content or "")
+    def take(self, content: str, meta: Mapping[str, object]) -> bool:
+        """Make room for an entry; say whether there was any."""
+        length = len(content) + (len(msgspec.json.encode(meta)) if meta else 0)
+        if self._left is None:
+            self._left = max(0, REPLY_CONTENT_CHARS_MAX - length)
+            return True
         fits = length <= self._left
         self._left -= length if fits else 0
-        self.cut += not fits
         return fits
 
 
 def fitted(entries: Sequence[E], budget: Budget) -> tuple[E, ...]:
-    """Return the first entries, contents that do not fit cut to their beginning."""
-    return tuple(
-        entry
-        if budget.take(entry.content)
-        else msgspec.structs.replace(
-            entry, content=snippet(entry.content or "", ()), content_cut=True
-        )
-        for entry in entries[:HISTORY_ENTRIES_MAX]
-    )
+    """Return the first entries; what does not fit loses its `meta` and all but its beginning."""
+    return tuple(_fitted(entry, budget) for entry in entries[:HISTORY_ENTRIES_MAX])
+
+
+def _fitted(entry: E, budget: Budget) -> E:
+    content = entry.content or ""
+    if budget.take(content, entry.meta):
+        return entry
+    short = snippet(content, ())
+    if short == content and not entry.meta:
+        return entry
+    budget.cut += 1
+    return msgspec.structs.replace(entry, content=short, meta={}, content_cut=True)
 
 
 def cut_notes(budget: Budget) -> tuple[str, ...]:
@@ -95,7 +101,8 @@ def dressed(hits: tuple[Hit, ...], terms: tuple[Term, ...], budget: Budget) -> t
     for hit in hits:
         memory = hit.memory
         short = snippet(memory.content, terms)
-        fits = budget.take(memory.content)
+        fits = budget.take(memory.content, {}) or short == memory.content
+        budget.cut += not fits
         found.append(
             Found(
                 content=memory.content if fits else short,

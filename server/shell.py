@@ -26,7 +26,7 @@ from server.status import (
     status_of,
     usage_error,
 )
-from server.terminal import Screen
+from server.terminal import STANDARD_OUTPUT, Screen
 from server.usage import OFFLINE, parse
 
 Serve = Callable[[Mapping[str, str]], int]
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str], serve: Serve) -> int:
     _prepare_streams()
     screen = Screen(as_json=_wants_json(arguments))
     status = _guarded(screen, lambda: _run(parse(arguments), arguments, screen, serve))
-    return _flushed(status)
+    return _guarded(screen, lambda: _finished(screen, status))
 
 
 def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, serve: Serve) -> int:
@@ -67,7 +67,7 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, s
         return serve(changes)
     config = read_config(overrides=changes)
     if command in OFFLINE:
-        return _run_offline(parsed, config)
+        return _run_offline(parsed, config, screen)
     if command == "activity":
         report: int = parsed.report(parsed, config, screen)
         return report
@@ -75,12 +75,16 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, s
     return _run_verb(parsed, config, screen, repaired=repaired)
 
 
-def _run_offline(parsed: argparse.Namespace, config: Config) -> int:
+def _run_offline(parsed: argparse.Namespace, config: Config, screen: Screen) -> int:
     from projections.offline import run as run_offline
     from server.bootstrap import open_ledger, projections_folder
 
+    parsed.workspace = config.workspace  # `replay` searches it
     return run_offline(
-        parsed, lambda: open_ledger(config), lambda ledger: projections_folder(config, ledger)
+        parsed,
+        lambda: open_ledger(config),
+        lambda ledger: projections_folder(config, ledger),
+        screen.complain,
     )
 
 
@@ -108,21 +112,26 @@ def _guarded(screen: Screen, work: Callable[[], int]) -> int:  # noqa: PLR0911 -
     """Run what may fail; say why it did."""
     try:
         return work()
+    except SystemExit as asked:  # for help or the version, which was printed
+        return int(asked.code or 0)
     except CommandError as error:
         screen.complain(error.code, error.message, error.details)
         return error.status
     except ConfigError as error:
-        screen.complain("setting", str(error), {})
+        screen.complain("setting", str(error))
         return WRONG_USAGE
     except UseCaseError as error:
         message = error.message if screen.as_json else in_commands(error.message)
         screen.complain(error.code, message, error.details)
         return status_of(error)
     except BrokenPipeError:
+        _drop_output()
         return PIPE_CLOSED
     except OSError as error:
+        if error.filename == STANDARD_OUTPUT:
+            _drop_output()
         name = f"{error.filename}: " if error.filename else ""
-        screen.complain("system", f"{name}{error.strerror or error}", {})
+        screen.complain("system", f"{name}{error.strerror or error}")
         return NOT_NOW
     except KeyboardInterrupt:
         screen.say("mnemolog: interrupted")
@@ -130,7 +139,7 @@ def _guarded(screen: Screen, work: Callable[[], int]) -> int:  # noqa: PLR0911 -
     except Exception as error:  # noqa: BLE001 - a traceback helps nobody who typed a command
         place = _place(error)
         text = f"{type(error).__name__} at {place}: {error}; this is a fault of mnemolog, report it"
-        screen.complain("fault", text, {})
+        screen.complain("fault", text)
         return FAULT
 
 
@@ -142,17 +151,9 @@ def _place(error: Exception) -> str:
     return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
-def _flushed(status: int) -> int:
+def _finished(screen: Screen, status: int) -> int:
     """Have all output leave the process while its failure can still be told."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _drop_output()
-        return PIPE_CLOSED
-    except OSError as error:
-        _drop_output()
-        Screen(as_json=False).say(f"mnemolog: standard output: {error.strerror}")
-        return NOT_NOW
+    screen.finish()
     return status
 
 
@@ -183,15 +184,8 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _changes(parsed: argparse.Namespace) -> dict[str, str]:
-    changes = {}
     for option in _NEVER_EMPTY:
         if getattr(parsed, option, None) == "":
             raise usage_error(f"--{option} is empty; leave it out, or give it a value")
-    for option, variable in _OVERRIDES.items():
-        value = getattr(parsed, option, None)
-        if value is None:
-            continue
-        # `replay --workspace` has a default of its own and names what is searched.
-        if option != "workspace" or parsed.command_name not in OFFLINE:
-            changes[variable] = value
-    return changes
+    given = {variable: getattr(parsed, option, None) for option, variable in _OVERRIDES.items()}
+    return {variable: value for variable, value in given.items() if value is not None}

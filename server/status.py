@@ -60,6 +60,9 @@ class CommandError(Exception):
 
 def no_store(home: Path) -> CommandError:
     """Return the error of a home that holds no store."""
+    if home.exists() and not home.is_dir():
+        text = f"{home} is no folder; --home or MNEMOLOG_HOME names the folder of a store"
+        return CommandError(WRONG_USAGE, "no_store", text)
     return CommandError(
         WRONG_USAGE,
         "no_store",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TextIO
 
 import msgspec
@@ -22,13 +22,14 @@ _STEERING: Final = re.compile(
 ID_COLUMN: Final = "id"
 """Head of the column that is never wrapped: its cells are there to be copied."""
 
-
 WIDTH_MIN: Final = 60
 """Columns a table has at least; a terminal with fewer, or that says it has none, wraps its lines.
 
 Drawn narrower, a table loses its last columns without a word.
 """
 
+STANDARD_OUTPUT: Final = "standard output"
+"""What an OSError of it bears in place of a file's name."""
 
 MINUTE_CHARS: Final = len("2026-11-30T20:29")
 
@@ -103,13 +104,14 @@ class Screen:
             OSError: standard output takes no more.
 
         """
-        if self.as_json:
-            # Outside of ASCII some characters steer terminals too; escaped they are the same JSON.
-            self._out.write(harmless(msgspec.json.encode(result).decode()) + "\n")
-            return
-        for block in blocks:
-            self._print(block)
-        self._out.flush()
+        with standard_output():
+            if self.as_json:
+                # Outside of ASCII some characters steer terminals too; escaped they mean the same.
+                self._out.write(harmless(msgspec.json.encode(result).decode()) + "\n")
+                return
+            for block in blocks:
+                self._print(block)
+            self._out.flush()
         for note in notes:
             self.say(note)
 
@@ -120,7 +122,8 @@ class Screen:
             OSError: as `show`.
 
         """
-        self._out.write(harmless(text) if self.is_terminal else text)
+        with standard_output():
+            self._out.write(harmless(text) if self.is_terminal else text)
 
     def finish(self) -> None:
         """Have everything written leave the process.
@@ -129,13 +132,14 @@ class Screen:
             OSError: as `show`.
 
         """
-        self._out.flush()
+        with standard_output():
+            self._out.flush()
 
     def say(self, text: str) -> None:
         """Tell whoever started the command something that is no result."""
         self._tell(one_line(text))
 
-    def complain(self, code: str, message: str, details: Mapping[str, Any]) -> None:
+    def complain(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         """Say on standard error, in one line, why there is no result."""
         if not self.as_json:
             self.say(f"mnemolog: {message}")
@@ -183,6 +187,17 @@ class Screen:
         console = Console(file=self._out, markup=False, highlight=False, emoji=False)
         console.width = max(console.width, WIDTH_MIN)
         console.print(drawing)
+
+
+@contextmanager
+def standard_output() -> Iterator[None]:
+    """Give an error of standard output its name, so that nobody takes it for the store's."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, STANDARD_OUTPUT) from error
 
 
 def _written(value: object) -> str:

@@ -7,13 +7,18 @@ has a line for each.
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from server import __version__
 from server.options import Place
 from server.status import CommandError, usage_error
+from server.terminal import standard_output
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
@@ -58,6 +63,12 @@ class CommandParser(argparse.ArgumentParser):
 
         """
         raise usage_error(f"{message}; see `{self.prog} --help`")
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        # argparse's own keeps silent where nothing more can be written. Only help and the version
+        # are printed, and those to standard output.
+        with standard_output():
+            (file or sys.stdout).write(message)
 
     def options(self) -> list[str]:
         """Return every option, long and short."""

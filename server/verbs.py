@@ -209,7 +209,7 @@ def _delete_extra(parser: argparse.ArgumentParser) -> None:
 
 def _delete(work: Work) -> int:
     parsed = work.parsed
-    ids = tuple(dict.fromkeys(getattr(parsed, "ids", ())))
+    ids = tuple(dict.fromkeys(given(parsed, DeleteManyArgs).get("ids", ())))
     by_filter = any(hasattr(parsed, field) for field in _CHOSEN_BY)
     if not ids and not by_filter:
         raise usage_error(

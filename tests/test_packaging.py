@@ -14,6 +14,14 @@ def test_the_program_and_the_distribution_agree_on_the_version() -> None:
     assert server.__version__ == project["version"]
 
 
+def test_type_checkers_are_told_of_every_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+    assert packages
+    assert all((ROOT / package / "py.typed").is_file() for package in packages)
+
+
 def test_the_stemmers_that_decide_the_index_are_pinned_exactly() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     stemmers = [name for name in project["dependencies"] if "stemmer" in name.lower()]

@@ -23,6 +23,11 @@ def open_ledger(home: Path) -> Ledger:
     return Ledger.open_existing(home / "ledger", clock=SystemClock(), ids=RandomIds())
 
 
+def complain(_: str, message: str) -> None:
+    """Say on standard error what failed."""
+    print(f"replay.py: {message}", file=sys.stderr)
+
+
 def main(arguments: list[str]) -> int:
     """Run one command; return its exit status."""
     parser = argparse.ArgumentParser(prog="replay.py", description=__doc__.splitlines()[0])
@@ -30,7 +35,7 @@ def main(arguments: list[str]) -> int:
     add_commands(parser.add_subparsers(required=True))
     parsed = parser.parse_args(arguments)
     home = parsed.home.expanduser().resolve()
-    return run(parsed, lambda: open_ledger(home), lambda _: home / "projections")
+    return run(parsed, lambda: open_ledger(home), lambda _: home / "projections", complain)
 
 
 if __name__ == "__main__":

@@ -29,18 +29,21 @@ def _without_projections(home: Home) -> None:
     shutil.rmtree(home.path / "projections")
 
 
+@pytest.mark.parametrize(
+    ("records", "missing"), [(1, b"record 12 is missing"), (3, b"records 10 to 12 are missing")]
+)
 def test_e1_a_noted_head_shows_a_cut_and_names_what_is_missing(
-    home: Home, run: Run, head: str
+    home: Home, run: Run, head: str, records: int, missing: bytes
 ) -> None:
     assert run("verify", "--head", head).status == 0
-    _cut(home, 3)
+    _cut(home, records)
     _without_projections(home)
     before = home.segments[0].read_bytes()
 
     found = run("verify", "--head", head)
 
     assert found.status == 1
-    assert b"records 10 to 12 are missing, and the last was seen before" in found.out
+    assert missing + b", and the last was seen before" in found.out
     (problem,) = json.loads(run("verify", "--head", head, "--json").out)["ledger"]["problems"]
     assert (problem["kind"], problem["seq"]) == ("checkpoint", 12)
     assert home.segments[0].read_bytes() == before

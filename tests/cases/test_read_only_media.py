@@ -1,6 +1,7 @@
 """F-2: a store that may only be read is read whole, and nothing is left behind."""
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -27,7 +28,7 @@ from tests.crash.harness import (
 )
 from tests.support.home_files import entries, is_aside, torn, viewing
 from tests.support.peer import HANG_SECONDS
-from tests.support.store import Home, home_at, live_digest
+from tests.support.store import Home, live_digest
 
 NOTES: Final = 30
 ODD_NAME: Final = "Mé moire — データ/#1 %20?x"
@@ -180,6 +181,7 @@ def test_f2_a_store_that_may_only_be_read_is_read_whole_and_leaves_no_file(
         health = server.call("memory_health")
         refused = server.add("one more")
         again = server.call("memory_search", query="harbour master", limit=100)["memories"]
+    dry = shelf.run("delete", "--layer", "semantic", "--dry-run", "--json")
     outcomes = {command: shelf.run(command) for command in ("verify", "digest", "replay")}
 
     assert total == len(ids) in {NOTES, NOTES + 1}
@@ -190,6 +192,7 @@ def test_f2_a_store_that_may_only_be_read_is_read_whole_and_leaves_no_file(
     assert health["ledger"]["read_only"]
     assert seen["memory"]["content"] == "note 3 of the harbour master"
     assert code(refused) == "read_only"
+    assert json.loads(dry.stdout)["matched_count"] == len(ids), dry
     damage = int(state in {torn, _damaged})
     statuses = {command: outcome.returncode for command, outcome in outcomes.items()}
     assert statuses == {"verify": damage, "digest": 0, "replay": 0}, outcomes
@@ -223,12 +226,6 @@ def test_f2_where_there_is_no_store_and_none_can_be_made_nothing_is_called_empty
     assert code(said) == "read_only"
     assert shelf.run("verify").returncode == 2
     assert shelf.files() == before
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
 
 
 def test_f2_a_viewer_sees_what_others_write_meanwhile(home: Home) -> None:

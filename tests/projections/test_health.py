@@ -1,5 +1,7 @@
 """Health of memories: what has expired, hangs loose, is old or doubtful."""
 
+import shutil
+
 import msgspec
 import pytest
 
@@ -7,6 +9,7 @@ from ledger import Batch, MemoryRelinked, NewEvent
 from projections import health
 from projections.connection import Connection
 from projections.queries import workspace_rid
+from server.errors import UseCaseError
 from server.tool import Call
 from tests.support.store import Client, Home
 
@@ -39,6 +42,26 @@ def test_a_store_in_order_is_healthy(client: Client) -> None:
     assert (seen.stats.total_active, seen.stats.total_superseded) == (1, 1)
     assert sum(seen.stats.by_layer.values()) == 1
     assert (seen.cleaned_expired, seen.remaining_expired, seen.position) == (None, None, None)
+
+
+def test_a_ledger_that_was_put_back_to_an_older_one_takes_no_writes_which_is_said(
+    home: Home, client: Client
+) -> None:
+    client.add("one")
+    home.close()
+    shutil.copytree(home.path / "ledger", home.path / "older")
+    home.open().add("two")
+    home.close()
+    shutil.rmtree(home.path / "ledger")
+    (home.path / "older").rename(home.path / "ledger")
+    client = home.open()
+
+    seen = client.health()
+
+    assert seen.status == "degraded"
+    assert "older than what the projections hold" in seen.issues[0]
+    with pytest.raises(UseCaseError):
+        client.add("three")
 
 
 def test_what_has_expired_is_named_first_expired_first_and_counted(

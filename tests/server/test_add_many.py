@@ -39,6 +39,14 @@ def test_a_refusal_names_the_field_of_its_item(client: Client) -> None:
     assert refused.error.details["field"] == "confidence"
 
 
+def test_an_item_that_is_no_object_is_named_by_its_place(client: Client) -> None:
+    refused = client.add_many(item("x"), 7).results[1].error
+
+    assert refused is not None
+    assert refused.details["field"] == "memories[1]"
+    assert refused.message.startswith("`memories[1]`")
+
+
 def test_a_batch_of_refusals_writes_nothing(client: Client) -> None:
     before = client.position()
 

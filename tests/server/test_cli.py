@@ -393,6 +393,18 @@ def test_health_is_told_and_cleans_up(cli: Shell) -> None:
     assert "expired and deleted now: 0" in told.out
 
 
+def test_the_past_is_searched_in_the_workspace_that_is_set(
+    cli: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.add("a heron")
+    monkeypatch.setenv("MNEMOLOG_WORKSPACE", "pond")
+    there = cli.add("a heron too")
+
+    assert f"found: 1\n{there}" in cli("replay", "--query", "heron").out
+    assert there not in cli("replay", "--query", "heron", "--workspace", "default").out
+    assert "in 1 segment\n" in cli("verify").out
+
+
 def test_sessions_are_begun_listed_and_ended(cli: Shell) -> None:
     session = cli("session", "start", "--project", "billing").out.strip()
     cli.add("learned", "--session-id", session)

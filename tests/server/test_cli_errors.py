@@ -177,7 +177,30 @@ def test_a_home_that_cannot_be_opened_is_said_in_one_line(cli: Shell) -> None:
     told = cli("add", "x")
 
     assert (told.status, len(told.err.splitlines())) == (4, 1)
-    assert "Traceback" not in told.err
+    assert f"{cli.home} cannot be used" in told.err
+
+
+@pytest.mark.parametrize("words", [("list",), ("activity",)])
+def test_a_home_that_is_no_folder_is_called_so(cli: Shell, words: tuple[str, ...]) -> None:
+    cli.home.write_text("a file")
+
+    told = cli(*words, "--json")
+
+    assert (told.status, told.error["code"]) == (2, "no_store")
+    assert f"{cli.home} is no folder" in told.error["message"]
+
+
+def test_verify_without_a_store_says_so_in_json_too(cli: Shell) -> None:
+    told = cli("verify", "--json")
+
+    assert (told.status, told.out, told.error["code"]) == (2, "", "no_store")
+
+
+def test_a_demo_on_documents_that_are_not_there_is_refused(cli: Shell) -> None:
+    told = cli("demo", "--documents", str(cli.home / "none"))
+
+    assert (told.status, told.out) == (2, "")
+    assert "is no folder" in told.err
 
 
 def test_a_store_of_another_format_is_told_with_the_reason(cli: Shell) -> None:
@@ -226,6 +249,15 @@ def test_bytes_that_are_no_text_are_replaced_and_said(cli: Shell) -> None:
 
     assert "U+FFFD" in done.json["notes"][0]
     assert cli("get", done.id, "--json").json["memories"][0]["content"] == "caf\ufffd"
+    assert cli("delete", "caf\udce9").status == 3
+
+
+def test_a_position_that_no_ledger_reaches_is_refused(cli: Shell) -> None:
+    cli.add("x")
+
+    assert cli("undo", "--position", str(2**63 - 1)).status == 3
+    told = cli("undo", "--position", str(2**63))
+    assert (told.status, "`--position`" in told.err) == (2, True)
 
 
 # ---------------------------------------------------------------------------- rebuilding, Ctrl-C
