@@ -225,3 +225,63 @@ class AliasRemoved(Event, frozen=True, kw_only=True):
     """
 
     request: str | None = None
+
+
+class RedactedRecord(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
+):
+    """A record whose payload is erased, named without a word of it.
+
+    Attributes:
+        seq: its position.
+        digest: its digest, so that a position alone never erases another ledger's record.
+    """
+
+    seq: int
+    digest: str
+
+
+class MemoryRedacted(Event, frozen=True, kw_only=True):
+    """Payloads about one memory, session or alias, the subject, are erased from here on.
+
+    The intent comes first and the erasing after it, so that a crash between them is seen and the
+    erasing goes on. It holds nothing personal and is never erased itself.
+
+    Attributes:
+        redaction: id of the redaction it is part of.
+        targets: the records, in ledger order.
+    """
+
+    redaction: str
+    targets: tuple[RedactedRecord, ...]
+
+
+class RedactionExplained(Event, frozen=True, kw_only=True):
+    """Why a redaction was asked for; the subject is the redaction's id.
+
+    An event of its own, because people write names into reasons: it can be erased like a memory.
+
+    Attributes:
+        reason: as given.
+    """
+
+    reason: str
+
+
+class RedactionCompleted(Event, frozen=True, kw_only=True):
+    """The receipt of a redaction, once no file of the store holds what it erased.
+
+    The subject is the redaction's id; it holds nothing personal and is never erased itself.
+
+    Attributes:
+        segments: first seq of each segment that was rewritten.
+        files: how many files were searched for the erased texts and salts.
+        searched: False if the redaction was resumed by a process that did not know the texts any
+            more, so that they could not be searched for.
+        remains: what is known to stand in other records still, as stable words.
+    """
+
+    segments: tuple[int, ...] = ()
+    files: int = 0
+    searched: bool = True
+    remains: tuple[str, ...] = ()

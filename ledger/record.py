@@ -20,9 +20,12 @@ from ledger.events import (
     Event,
     MemoryAdded,
     MemoryDeleted,
+    MemoryRedacted,
     MemoryRelinked,
     MemoryRestored,
     MemoryUpdated,
+    RedactionCompleted,
+    RedactionExplained,
     SessionEnded,
     SessionRestored,
     SessionStarted,
@@ -48,6 +51,9 @@ EVENTS: dict[tuple[str, int], type[Event]] = {
     ("session_withdrawn", 1): SessionWithdrawn,
     ("alias_added", 1): AliasAdded,
     ("alias_removed", 1): AliasRemoved,
+    ("memory_redacted", 1): MemoryRedacted,
+    ("redaction_explained", 1): RedactionExplained,
+    ("redaction_completed", 1): RedactionCompleted,
 }
 """Stored name and version of each event. Entries are added, never changed."""
 
