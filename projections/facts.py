@@ -165,7 +165,7 @@ class Facts:
         first = self._connection.execute(
             "SELECT batch, undo FROM events WHERE seq = ?", (subject.rid,)
         )
-        remaining = _not_undone([*first, *self._operations_after(subject.rid, subject.rid)])
+        remaining = not_undone([*first, *self._operations_after(subject.rid, subject.rid)])
         return remaining[-1] if remaining else None
 
     def undone_by(self, position: int) -> int | None:
@@ -212,12 +212,10 @@ class Facts:
             text = self._version(rid, first_seq - 1)
             decode = decode_session if isinstance(now, StandingSession) else decode_alias
             before = None if text is None else decode(text)
-        return Touched(
-            type=event_type,
-            before=before,
-            now=now,
-            later=_not_undone(self._operations_after(rid, first_seq)),
-        )
+        return Touched(type=event_type, before=before, now=now, later=self._later(rid, first_seq))
+
+    def _later(self, rid: int, first_seq: int) -> tuple[int, ...]:
+        return not_undone(self._operations_after(rid, first_seq))
 
     def _subject(self, rid: int) -> Current | Tombstone | StandingSession | StandingAlias | None:
         """Look up whatever has this rid in the workspace."""
@@ -266,7 +264,7 @@ class Facts:
         )
 
 
-def _not_undone(operations: list[tuple[int, int | None]]) -> tuple[int, ...]:
+def not_undone(operations: list[tuple[int, int | None]]) -> tuple[int, ...]:
     """Return the positions, oldest first, without the pairs of which one undid the other."""
     positions = {position for position, _ in operations}
     gone: set[int] = set()

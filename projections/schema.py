@@ -19,7 +19,7 @@ from projections.errors import (
 )
 from projections.text import ANALYSIS_VERSION
 
-VERSIONS = {"memories": 1, "sessions": 1, "aliases": 1, "text": ANALYSIS_VERSION, "substring": 1}
+VERSIONS = {"memories": 2, "sessions": 1, "aliases": 1, "text": ANALYSIS_VERSION, "substring": 1}
 """Projector name -> version."""
 
 BM25_WEIGHTS = "3.0, 1.0, 2.0"
@@ -38,7 +38,9 @@ TABLES = (
     # The ledger's table of contents, without texts: what undo, audit and time travel look things up in.
     """CREATE TABLE events(
         seq INTEGER PRIMARY KEY, batch INTEGER NOT NULL, type TEXT NOT NULL, subject INTEGER NOT NULL,
-        actor INTEGER NOT NULL, t_us INTEGER NOT NULL, undo INTEGER)""",
+        actor INTEGER NOT NULL, t_us INTEGER NOT NULL, undo INTEGER, session INTEGER, cause INTEGER)""",
+    # Ids of sessions and causes, which many events name: `events` holds a number of a byte or two.
+    "CREATE TABLE origins(rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
     "CREATE TABLE idempotency(digest TEXT PRIMARY KEY, batch INTEGER NOT NULL, request TEXT) WITHOUT ROWID",
     # Short columns first: filters then read a row's first page only, whatever its text's length.
     """CREATE TABLE memories(

@@ -34,8 +34,10 @@ Serve = Callable[[Mapping[str, str]], int]
 
 _OVERRIDES: Final = {"home": "MNEMOLOG_HOME", "workspace": "MNEMOLOG_WORKSPACE"}
 
-_NEVER_EMPTY: Final = (*_OVERRIDES, "actor", "batch", "output")
-"""Options that no Struct checks and whose value cannot be empty."""
+_NEVER_EMPTY: Final = {name: name for name in (*_OVERRIDES, "batch", "output")} | {
+    "author": "actor"
+}
+"""Where a value is kept -> its option; no Struct checks these, and they cannot be empty."""
 
 
 def run(arguments: Sequence[str], serve: Serve) -> int:
@@ -94,7 +96,7 @@ def _run_verb(parsed: argparse.Namespace, config: Config, screen: Screen, *, rep
 
     verb = parsed.verb
     assert isinstance(verb, Verb)
-    job = Job(config, screen, actor=parsed.actor, repaired=repaired, begins=verb.begins)
+    job = Job(config, screen, actor=parsed.author, repaired=repaired, begins=verb.begins)
     try:
         status = verb.run(Work(parsed, job, screen, verb))
     except InvalidArgumentsError as error:
@@ -184,8 +186,8 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _changes(parsed: argparse.Namespace) -> dict[str, str]:
-    for option in _NEVER_EMPTY:
-        if getattr(parsed, option, None) == "":
+    for place, option in _NEVER_EMPTY.items():
+        if getattr(parsed, place, None) == "":
             raise usage_error(f"--{option} is empty; leave it out, or give it a value")
     given = {variable: getattr(parsed, option, None) for option, variable in _OVERRIDES.items()}
     return {variable: value for variable, value in given.items() if value is not None}
