@@ -56,17 +56,15 @@ def run(arguments: Sequence[str], serve: Serve) -> int:
 
 def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, serve: Serve) -> int:
     command = parsed.command_name
-    if command == "config":
-        from server.config_report import run_config
-
-        return run_config(parsed)
-    if command == "demo":
-        from server.demo import run_demo
-
-        return run_demo(parsed.documents)
+    if command in ("config", "demo"):
+        return _run_alone(parsed)
     changes = _changes(parsed)
     if command == "serve":
         return serve(changes)
+    if command == "doctor":
+        from server.doctor_report import run_doctor
+
+        return run_doctor(parsed, changes, screen)
     config = read_config(overrides=changes)
     if command in OFFLINE:
         return _run_offline(parsed, config, screen)
@@ -75,6 +73,17 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, s
         return report
     repaired = any(map(is_broken, arguments))
     return _run_verb(parsed, config, screen, repaired=repaired)
+
+
+def _run_alone(parsed: argparse.Namespace) -> int:
+    """Run a command that needs no store."""
+    if parsed.command_name == "config":
+        from server.config_report import run_config
+
+        return run_config(parsed)
+    from server.demo import run_demo
+
+    return run_demo(parsed.documents)
 
 
 def _run_offline(parsed: argparse.Namespace, config: Config, screen: Screen) -> int:

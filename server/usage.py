@@ -25,7 +25,7 @@ GROUPS: Final = (
     ("Revise and forget", ("update", "delete", "undo")),
     ("Look closer", ("inspect", "health", "activity", "export")),
     ("Organise", ("session", "alias")),
-    ("The store itself", ("rebuild", "verify", "replay", "digest")),
+    ("The store itself", ("doctor", "rebuild", "verify", "replay", "digest")),
     ("Set up and serve", ("serve", "config", "demo")),
 )
 """Heading -> commands, as the help lists them."""
@@ -135,7 +135,9 @@ def make_parser(only: str | None = None) -> CommandParser:
             _add_home(commands.choices[name])
     if wanted("activity"):
         _add_activity(commands)
-    if only is None or only not in ("serve", "demo", "config", "activity", *OFFLINE):
+    if wanted("doctor"):
+        _add_doctor(commands)
+    if only is None or only not in ("serve", "demo", "config", "activity", "doctor", *OFFLINE):
         _add_verbs(commands, only)
     return parser
 
@@ -224,6 +226,20 @@ def _add_activity(commands: Commands) -> None:
     fill_activity(parser)
     _add_common(parser, author=None)
     parser.set_defaults(report=run_activity)
+
+
+def _add_doctor(commands: Commands) -> None:
+    from server.doctor_report import fill_doctor
+
+    parser = commands.add_parser(
+        "doctor",
+        help="look for all that is not as it should be, and say what to do",
+        description="Looks at the settings, the ledger, locks, projections, disk, permissions and "
+        "clock; changes nothing. Exit status 0: all is well; 1: there is something to do; 2: the "
+        "ledger could not be looked at.",
+    )
+    fill_doctor(parser)
+    _add_home(parser)
 
 
 def _add_verbs(commands: Commands, only: str | None) -> None:

@@ -11,8 +11,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from ledger import AgentRegistered, MemoryAdded, Position, Record
+from projections.connection import Connection
 from server.errors import UseCaseError
 from server.results import UndoResult
+from server.tool import Call
 from tests.support.chains import chain_faults
 from tests.support.store import (
     MEMORY_DISK,
@@ -184,10 +186,11 @@ def state(client: Client) -> list[tuple[object, ...]]:
         "SELECT id, gone, CASE WHEN gone THEN NULL ELSE ended_us END FROM sessions ORDER BY id",
         "SELECT id, gone, name, entity FROM aliases ORDER BY id",
     )
-    generation = client.store.reads.ready()
-    assert generation is not None
-    with generation.readers.borrow() as connection:
+
+    def read(connection: Connection) -> list[tuple[object, ...]]:
         return [row for query in queries for row in connection.execute(query)]
+
+    return client.store.reads.run(Call(), read)
 
 
 @settings(max_examples=settings().max_examples // 2)
