@@ -311,7 +311,7 @@ class App:
             rid = workspace_rid(connection, self._workspace)
             return (
                 memory_health(connection, rid, now_us=now_us, read_ids=read_ids),
-                examine(self._ledger, generation, connection),
+                examine(self._ledger, generation, connection, now_us=now_us),
                 _statistics(connection, rid, now_us),
             )
 

@@ -549,6 +549,11 @@ def check_disk(home: Path) -> Iterator[Finding]:
         yield _error("disk", f"{free >> 20} MiB are left for the store", "free some space")
     else:
         yield _ok("disk", f"{free >> 20} MiB free")
+    yield from check_temporary()
+
+
+def check_temporary() -> Iterator[Finding]:
+    """Say whether the temporary folder lacks room."""
     folder = Path(tempfile.gettempdir())
     temporary = shutil.disk_usage(folder).free
     if temporary < TEMP_BYTES_MIN:
