@@ -8,6 +8,7 @@ meanwhile; as many share a round as keep the lock for some hundredths of a secon
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -49,6 +50,9 @@ ACTORS_SHOWN_MAX: Final = 10
 ROUND_OPERATIONS_MAX: Final = 32
 ROUND_SUBJECTS_MAX: Final = 128
 """What is undone while the lock is held once, one operation at least."""
+
+PAUSE_S: Final = 0.01
+"""Between two rounds: longer than those who wait for the lock rest between two tries."""
 
 UNDONE_ALREADY: Final = "undone_already"
 UNDID_MATCHED: Final = "undid_matched"
@@ -142,6 +146,8 @@ class UndoMany:
                 )
                 for position in part
             ]
+            if run.has_begun:
+                time.sleep(PAUSE_S)
             run.take(part, self._committer.submit_all(commands), call)
             if run.stopped is not None:
                 break
@@ -254,6 +260,7 @@ class _Run:
 
     def __init__(self, total: int) -> None:
         self.stopped: UseCaseError | None = None
+        self.has_begun = False
         self._total = total
         self._undone: list[int] = []
         self._position: int | None = None
@@ -269,6 +276,7 @@ class _Run:
             BaseException: it failed in a way nobody foresaw.
 
         """
+        self.has_begun = True
         for position, outcome in zip(part, outcomes, strict=True):
             match outcome:
                 case UndoResult():

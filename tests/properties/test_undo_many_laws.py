@@ -193,7 +193,7 @@ def state(client: Client) -> list[tuple[object, ...]]:
     return client.store.reads.run(Call(), read)
 
 
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=settings().max_examples // 3)
 @given(history=histories, given=filters)
 def test_undoing_what_a_filter_matches_is_undoing_it_one_by_one(
     history: list[tuple[str, str, Any]], given: dict[str, Any]
@@ -240,7 +240,7 @@ def _facts(result: UndoResult) -> tuple[object, ...]:
     )
 
 
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=settings().max_examples // 3)
 @given(history=histories)
 def test_undoing_everything_by_everybody_gives_the_empty_state(
     history: list[tuple[str, str, Any]],
