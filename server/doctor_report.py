@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -43,8 +42,7 @@ def run_doctor(parsed: argparse.Namespace, changes: Mapping[str, str], screen: S
         screen: takes the findings.
 
     """
-    environment = {**os.environ, **changes}
-    found = survey(environment)
+    found = survey(overrides=changes)
     home = found.readings["home"].value
     examination = examine_home(
         home.resolve() if isinstance(home, Path) else None,
@@ -54,7 +52,7 @@ def run_doctor(parsed: argparse.Namespace, changes: Mapping[str, str], screen: S
         ),
         full=parsed.full,
         problems=found.problems,
-        warnings=unknown_variables(environment),
+        warnings=unknown_variables(),
     )
     if screen.as_json:
         screen.write(harmless(msgspec.json.encode(examination).decode()) + "\n")
