@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from ledger import AliasState, MemoryState, SessionState
@@ -19,6 +22,8 @@ from projections.projector import (
 )
 from projections.redactions import is_erased
 from projections.sessions import count_memories_of
+
+T = TypeVar("T")
 
 
 class Current(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +89,10 @@ class Facts:
         """Bind to a connection and a workspace; None is one that nothing was written to."""
         self._connection = connection
         self._workspace = workspace
+
+    def look(self, read: Callable[[Connection, int | None], T]) -> T:
+        """Return what a read of another module finds, for questions that few decisions ask."""
+        return read(self._connection, self._workspace)
 
     def memory(self, memory_id: str) -> Current | Tombstone | None:
         """Look a memory up."""

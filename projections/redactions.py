@@ -24,21 +24,6 @@ ERASABLE_TYPES: Final = (
 """Events whose payloads a redaction may erase."""
 
 
-class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A redaction, as it is told of."""
-
-    id: str
-    at: str
-    """When it was asked for."""
-    by: str
-    """Name of the actor."""
-    reason: str | None = None
-    """None if the reason was erased as well."""
-    completed: bool
-    """False while bytes of what it erases may be left in some file."""
-    position: int
-
-
 class Target(msgspec.Struct, frozen=True):
     """A record whose payload would be erased."""
 
@@ -251,3 +236,12 @@ def chain_members(connection: Connection, workspace: int | None, rid: int) -> li
 
 def _marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
+
+
+def id_of_any(connection: Connection, rid: int) -> str | None:
+    """Return the id of whatever has this rid, in any workspace."""
+    for table in ("memories", "tombstones", "sessions", "aliases", "redactions"):
+        found: str | None = connection.value(f"SELECT id FROM {table} WHERE rid = ?", (rid,))
+        if found is not None:
+            return found
+    return None
