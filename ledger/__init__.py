@@ -131,6 +131,8 @@ from ledger.errors import (
     LedgerWriteError,
     LockTimeoutError,
     RecordTooLargeError,
+    RedactionRefusal,
+    RedactionRefusedError,
     UnknownEventError,
     WriteOutcome,
     WriteReason,
@@ -163,14 +165,18 @@ from ledger.events import (
 from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
 from ledger.live import Report, RollFailed, TornTail
+from ledger.needles import Finding, SearchReport, find_erased, text_needles
 from ledger.osfile import OsFiles, write_reason
-from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
+from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
+from ledger.redact import Redactor
+from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
 from ledger.seal import Sealer
 from ledger.store import Ledger, LedgerOptions
 from ledger.verify import Problem, VerifyReport, verify
 from ledger.writer import Batch, Group, NewEvent, Writer
 
 __all__ = [
+    "NEVER_ERASED",
     "RECORD_BYTES_MAX",
     "AgentRegistered",
     "AliasAdded",
@@ -180,7 +186,9 @@ __all__ = [
     "Clock",
     "Codec",
     "ContentEvent",
+    "ErasedRecord",
     "Event",
+    "Finding",
     "Group",
     "Header",
     "IdSource",
@@ -207,6 +215,7 @@ __all__ = [
     "MemoryUpdated",
     "NewEvent",
     "OsFiles",
+    "Outstanding",
     "Position",
     "Problem",
     "RandomIds",
@@ -215,9 +224,14 @@ __all__ = [
     "RedactedRecord",
     "RedactionCompleted",
     "RedactionExplained",
+    "RedactionList",
+    "RedactionRefusal",
+    "RedactionRefusedError",
+    "Redactor",
     "Report",
     "RollFailed",
     "Sealer",
+    "SearchReport",
     "SessionEnded",
     "SessionEvent",
     "SessionRestored",
@@ -232,9 +246,12 @@ __all__ = [
     "WriteOutcome",
     "WriteReason",
     "Writer",
+    "find_erased",
     "format_us",
+    "outstanding",
     "parse_span",
     "parse_us",
+    "text_needles",
     "verify",
     "write_reason",
 ]
