@@ -11,6 +11,7 @@ from ledger import format_us
 from projections.connection import Connection
 from projections.erasure import CONTENT_TYPES, REDACTED, SUBJECT_TYPES
 from projections.projector import STATE_FIELDS, decode_session, decode_state, state_from_columns
+from projections.redaction_model import Redaction
 
 MEMORY_TYPES: Final = (*CONTENT_TYPES, "memory_deleted")
 """Events about a memory that hold what somebody wrote."""

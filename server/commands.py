@@ -554,12 +554,18 @@ class RedactArgs(Args, frozen=True, kw_only=True):
     chain: Annotated[
         bool,
         Meta(
-            description="With id: also every memory of its supersede chain, which holds earlier and "
-            "later words for the same fact; false: this memory alone"
+            description="With id: also every memory of its supersede chain, which holds "
+            "earlier and later words for the same fact; false: this memory alone"
         ),
     ] = True
     dry_run: Annotated[bool, Meta(description="Only say what would be erased")] = False
     idempotency_key: Key | None = None
+
+
+class InternalArgs(Args, frozen=True, kw_only=True):
+    """Base of what only the program itself writes."""
+
+    idempotency_key: None = None
 
 
 WriteArgs = (
@@ -573,6 +579,7 @@ WriteArgs = (
     | AliasArgs
     | HealthArgs
     | RedactArgs
+    | InternalArgs
 )
 """The arguments of what changes the store."""
 
@@ -587,6 +594,7 @@ _KINDS: dict[type[WriteArgs], bytes] = {
     AliasArgs: b"alias ",
     HealthArgs: b"health ",
     RedactArgs: b"redact ",
+    InternalArgs: b"internal ",
 }
 
 

@@ -16,12 +16,13 @@ from projections.connection import Connection
 from projections.facts import Current, Facts
 from projections.redactions import id_of, redaction_at, targets_of
 from server import chain
-from server.commands import IDS_MAX, Args, RedactArgs
+from server.commands import IDS_MAX, InternalArgs, RedactArgs
 from server.decision import Decision, Moment
 from server.errors import NotFoundError, UseCaseError
 from server.redaction_plan import Subject, make_plan
 from server.repeat import REPEATED
 from server.results import RedactedSubject, RedactResult, Result
+
 
 class PlanMovedError(UseCaseError):
     """What a redaction takes is not what it was when its texts were fetched; plan it again."""
@@ -29,7 +30,7 @@ class PlanMovedError(UseCaseError):
     code: ClassVar[str] = "plan_moved"
 
 
-class CompleteArgs(Args, frozen=True, kw_only=True):
+class CompleteArgs(InternalArgs, frozen=True, kw_only=True):
     """What the receipt of a redaction says."""
 
     redaction: str
@@ -37,7 +38,6 @@ class CompleteArgs(Args, frozen=True, kw_only=True):
     files: int
     searched: bool
     remains: tuple[str, ...]
-    idempotency_key: None = None
 
 
 class CompleteResult(Result, frozen=True, kw_only=True):
@@ -182,8 +182,7 @@ def _redacted(
         salt=moment.new_salt(),
         redaction=redaction,
         targets=tuple(
-            RedactedRecord(seq=target.seq, digest=digests[target.seq])
-            for target in subject.targets
+            RedactedRecord(seq=target.seq, digest=digests[target.seq]) for target in subject.targets
         ),
     )
     return NewEvent(subject.id, payload, _last_seq(subject, facts))
@@ -202,5 +201,3 @@ def _last_seq(subject: Subject, facts: Facts) -> int:
         return memory.last_seq
     sql = f"SELECT last_seq FROM {table} WHERE rid = ?"
     return facts.look(lambda connection, _: connection.integer(sql, (subject.rid,))) or 0
-
-

@@ -25,11 +25,14 @@ NEEDLES_MAX: Final = 400
 """Texts of one redaction that are searched for; each takes a second for each gigabyte."""
 
 _NOT_WRITTEN: Final = frozenset(
-    ("salt", "request", "layer", "entity_type", "supersedes", "superseded_by", "session_id")
+    (
+        *("salt", "request", "layer", "entity_type", "supersedes", "superseded_by", "session_id"),
+        *("event_at", "valid_from", "valid_until", "expires_at", "started_at", "ended_at"),
+    )
 )
-"""Fields that hold what nobody wrote, or an id."""
+"""Fields that hold a choice, an id or a date, which stand in other records as well."""
 
-_DEFAULTS: Final = frozenset(("global", "library", "program"))
+_DEFAULTS: Final = frozenset(("global", "api", "cli"))
 """Values that fields have of themselves."""
 
 
@@ -55,8 +58,10 @@ def needles_of(records: Iterable[Record]) -> Needles:
         fields = msgspec.to_builtins(record.payload)
         salts.add(fields["salt"].encode())
         for text in dict.fromkeys(_written(fields)):
+            if text in _DEFAULTS:
+                continue
             stems |= {stem for stem in terms(text).split() if len(stem) >= TEXT_CHARS_MIN}
-            if len(text.strip()) >= TEXT_CHARS_MIN and text not in _DEFAULTS:
+            if len(text.strip()) >= TEXT_CHARS_MIN:
                 pieces |= dict.fromkeys(_pieces(text))
     kept = list(pieces)[:NEEDLES_MAX]
     return Needles(

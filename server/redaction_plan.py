@@ -7,7 +7,7 @@ fetched, and again under it, where it must come out the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -72,7 +72,9 @@ def check(args: RedactArgs) -> None:
         InvalidArgumentsError: `field` in its details names the argument.
 
     """
-    given = [name for name in ("id", "event", "entity", "filter") if getattr(args, name) is not None]
+    given = [
+        name for name in ("id", "event", "entity", "filter") if getattr(args, name) is not None
+    ]
     if len(given) != 1:
         raise InvalidArgumentsError(
             f"Pass exactly one of `id`, `event`, `entity` and `filter`; {_NOTHING}.",
@@ -164,15 +166,11 @@ def _of_id(
     return [rid]
 
 
-def _of_event(
-    connection: Connection, workspace: int | None, seq: int
-) -> tuple[int, list[Target]]:
+def _of_event(connection: Connection, workspace: int | None, seq: int) -> tuple[int, list[Target]]:
     """Return the subject of an event, and the records that hold what the event's holds."""
     row = connection.one("SELECT type, subject FROM events WHERE seq = ?", (seq,))
     kind, rid = (None, 0) if row is None else row
-    if kind is None or (
-        kind in ERASABLE_TYPES and id_of(connection, workspace, rid) is None
-    ):
+    if kind is None or (kind in ERASABLE_TYPES and id_of(connection, workspace, rid) is None):
         raise NotFoundError(
             f"There is no event at position {seq} in this workspace; {_NOTHING}.",
             details={"event": seq},
@@ -218,7 +216,7 @@ def _of_filter(
     return sorted(rids), selection.notes
 
 
-def _fields(chosen: RedactFilter) -> dict[str, object]:
+def _fields(chosen: RedactFilter) -> dict[str, Any]:
     return {
         name: value
         for name in chosen.__struct_fields__

@@ -17,6 +17,7 @@ import msgspec
 
 from ledger import Redactor
 from projections.connection import Connection
+from projections.projector import STATE_FIELDS
 from projections.redactions import id_of_any
 from server.redaction_needles import Needles
 
@@ -26,11 +27,22 @@ TEMPORARY_PREFIX: Final = "mnemolog-"
 ALSO_MAX: Final = 100
 
 _CHUNK_BYTES: Final = 1 << 20
-_READER: Final = "import sys\nf=open(sys.argv[1],'rb',0)\nwhile b:=f.read(1048576):sys.stdout.buffer.write(b)"
+_READER: Final = (
+    "import sys\nf=open(sys.argv[1],'rb',0)\nwhile b:=f.read(1048576):sys.stdout.buffer.write(b)"
+)
 _DATABASES: Final = (".db", ".db-wal", ".db-shm")
 
 _COLUMNS: Final = {
-    "memories": ("content", "title", "entity_name", "tags", "meta", "scope", "source_file", "source"),
+    "memories": (
+        "content",
+        "title",
+        "entity_name",
+        "tags",
+        "meta",
+        "scope",
+        "source_file",
+        "source",
+    ),
     "memory_versions": ("state",),
     "sessions": ("client", "project", "summary", "meta"),
     "aliases": ("name", "entity"),
@@ -51,13 +63,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def search_store(
-    redactor: Redactor, home: Path, needles: Needles, connection: Connection
+    redactor: Redactor, folders: Sequence[Path], needles: Needles, connection: Connection
 ) -> Found:
     """Search every file of a home, and of the program's temporary folders.
 
     Args:
         redactor: searches the ledger's files without a segment changing its name meanwhile.
-        home: the folders that are searched.
+        folders: the home, and where its projections are.
         needles: what for.
         connection: of the generation in use, in a read transaction: says what else holds a text.
 
@@ -65,23 +77,29 @@ def search_store(
         LedgerError: the search cannot be made now.
 
     """
-    wanted = needles.salts | needles.texts | _lost_stems(connection, needles)
-    beside = [path for path in _files(home) if not path.is_relative_to(home / "ledger")]
+    stems = _lost_stems(connection, needles) - needles.texts
+    home = folders[0]
+    beside = [
+        path
+        for folder in dict.fromkeys(folders)
+        for path in _files(folder)
+        if not path.is_relative_to(home / "ledger")
+    ]
     beside += list(_temporary())
-    report = redactor.find(wanted, beside, _read_apart)
+    report = redactor.find(needles.salts | needles.texts | stems, beside, _read_apart)
     holding: dict[str, None] = {}
     also: dict[str, None] = {}
     for needle, findings in report.found.items():
         said = None if needle in needles.salts else needle.decode()
         sayers = [] if said is None else _sayers(connection, said)
-        also |= dict.fromkeys(sayers)
+        if needle in needles.texts:
+            also |= dict.fromkeys(sayers)
         for finding in findings:
-            in_ledger = finding.path.is_relative_to(home / "ledger")
-            if said is None or (in_ledger and 0 in finding.seqs):
-                holding[_named(finding.path, home)] = None
-            elif in_ledger:
-                also |= dict.fromkeys(_subjects(connection, finding.seqs))
-            elif not sayers and not _is_name(connection, said):
+            if finding.path.is_relative_to(home / "ledger") and said is not None:
+                # What a record says lawfully. Words alone are no reason to name it.
+                if needle in needles.texts:
+                    also |= dict.fromkeys(_subjects(connection, finding.seqs))
+            elif said is None or not (sayers or _is_name(connection, said)):
                 holding[_named(finding.path, home)] = None
     return Found(
         files=report.files,
@@ -110,7 +128,7 @@ def _read_apart(path: Path) -> Iterable[bytes] | None:
 
 def _chunks_apart(path: Path) -> Iterator[bytes]:
     command = [sys.executable, "-I", "-S", "-c", _READER, str(path)]
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: S603 - our own program, and no shell
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdout is not None
@@ -146,8 +164,12 @@ def _sayers(connection: Connection, text: str) -> list[str]:
 
 
 def _is_name(connection: Connection, text: str) -> bool:
-    """Say whether a text is part of an indexed word, or of a workspace's or an agent's name."""
+    """Say whether a text is part of an indexed word, or of a name that the store itself uses."""
+    if any(text in name for name in STATE_FIELDS):
+        return True
     questions = (
+        "SELECT 1 FROM sqlite_schema WHERE instr(sql, ?) LIMIT 1",
+        "SELECT 1 FROM events WHERE instr(type, ?) LIMIT 1",
         "SELECT 1 FROM terms WHERE instr(term, ?) LIMIT 1",
         "SELECT 1 FROM workspaces WHERE instr(name, ?) LIMIT 1",
         "SELECT 1 FROM agents WHERE instr(name, ?) LIMIT 1",
@@ -165,6 +187,8 @@ def _subjects(connection: Connection, seqs: Sequence[int]) -> list[str]:
 
 
 def _named(path: Path, home: Path) -> str:
-    return str(path.relative_to(home)) if path.is_relative_to(home) else f"a temporary file, {path.name}"
-
-
+    return (
+        str(path.relative_to(home))
+        if path.is_relative_to(home)
+        else f"a temporary file, {path.name}"
+    )
