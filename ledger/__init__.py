@@ -151,9 +151,13 @@ Not promised
     * A Ledger object belongs to the process that opened it.
 """
 
+from ledger.backup import BackupReport, backup
 from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
 from ledger.errors import (
+    BackupDamagedError,
+    BackupRefusal,
+    BackupRefusedError,
     InvalidInstantError,
     InvalidPayloadError,
     LedgerBehindError,
@@ -206,6 +210,7 @@ from ledger.osfile import OsFiles, write_reason
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
 from ledger.redact import Redactor
 from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
+from ledger.restore import Restoration, RestoreReport
 from ledger.seal import Sealer
 from ledger.store import Ledger, LedgerOptions
 from ledger.verify import Problem, VerifyReport, verify
@@ -218,6 +223,10 @@ __all__ = [
     "AliasAdded",
     "AliasRemoved",
     "AliasState",
+    "BackupDamagedError",
+    "BackupRefusal",
+    "BackupRefusedError",
+    "BackupReport",
     "Batch",
     "Clock",
     "Codec",
@@ -265,6 +274,8 @@ __all__ = [
     "RedactionRefusedError",
     "Redactor",
     "Report",
+    "Restoration",
+    "RestoreReport",
     "RollFailed",
     "Sealer",
     "SearchReport",
@@ -282,6 +293,7 @@ __all__ = [
     "WriteOutcome",
     "WriteReason",
     "Writer",
+    "backup",
     "find_erased",
     "format_us",
     "outstanding",
