@@ -115,6 +115,19 @@ Not promised
     * A Ledger object belongs to the process that opened it.
 """
 
+from ledger.checkpoints import (
+    MadeCheckpoint,
+    Proof,
+    create_checkpoint,
+    grow_tree,
+    list_checkpoints,
+    newest_checkpoint,
+    proof_text,
+    prove_extension,
+    prove_record,
+    publish_checkpoint,
+    read_published,
+)
 from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
 from ledger.errors import (
@@ -130,6 +143,7 @@ from ledger.errors import (
     LedgerUnreadableError,
     LedgerWriteError,
     LockTimeoutError,
+    NoteError,
     RecordTooLargeError,
     UnknownEventError,
     WriteOutcome,
@@ -162,7 +176,11 @@ from ledger.events import (
 )
 from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
+from ledger.keys import KEY_NAME, ensure_signer, read_signer
 from ledger.live import Report, RollFailed, TornTail
+from ledger.merkle import FullTree, Tree, verify_consistency, verify_inclusion
+from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note
+from ledger.notes import SignedCheckpoint
 from ledger.osfile import OsFiles, write_reason
 from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
 from ledger.seal import Sealer
@@ -171,16 +189,19 @@ from ledger.verify import Problem, VerifyReport, verify
 from ledger.writer import Batch, Group, NewEvent, Writer
 
 __all__ = [
+    "KEY_NAME",
     "RECORD_BYTES_MAX",
     "AgentRegistered",
     "AliasAdded",
     "AliasRemoved",
     "AliasState",
     "Batch",
+    "Checkpoint",
     "Clock",
     "Codec",
     "ContentEvent",
     "Event",
+    "FullTree",
     "Group",
     "Header",
     "IdSource",
@@ -198,6 +219,7 @@ __all__ = [
     "LedgerUnreadableError",
     "LedgerWriteError",
     "LockTimeoutError",
+    "MadeCheckpoint",
     "MemoryAdded",
     "MemoryDeleted",
     "MemoryRedacted",
@@ -206,9 +228,12 @@ __all__ = [
     "MemoryState",
     "MemoryUpdated",
     "NewEvent",
+    "Note",
+    "NoteError",
     "OsFiles",
     "Position",
     "Problem",
+    "Proof",
     "RandomIds",
     "Record",
     "RecordTooLargeError",
@@ -224,17 +249,36 @@ __all__ = [
     "SessionStarted",
     "SessionState",
     "SessionWithdrawn",
+    "SignedCheckpoint",
+    "Signer",
     "SystemClock",
     "TornTail",
+    "Tree",
     "UnknownEventError",
+    "VerifierKey",
     "VerifyReport",
     "WorkspaceCreated",
     "WriteOutcome",
     "WriteReason",
     "Writer",
+    "create_checkpoint",
+    "ensure_signer",
     "format_us",
+    "grow_tree",
+    "list_checkpoints",
+    "newest_checkpoint",
+    "parse_key",
+    "parse_note",
     "parse_span",
     "parse_us",
+    "proof_text",
+    "prove_extension",
+    "prove_record",
+    "publish_checkpoint",
+    "read_published",
+    "read_signer",
     "verify",
+    "verify_consistency",
+    "verify_inclusion",
     "write_reason",
 ]
