@@ -122,6 +122,7 @@ from ledger.checkpoints import (
     grow_tree,
     list_checkpoints,
     newest_checkpoint,
+    newest_of,
     proof_text,
     prove_extension,
     prove_record,
@@ -179,7 +180,7 @@ from ledger.instants import format_us, parse_span, parse_us
 from ledger.keys import KEY_NAME, ensure_signer, read_signer
 from ledger.live import Report, RollFailed, TornTail
 from ledger.merkle import FullTree, Tree, verify_consistency, verify_inclusion
-from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note
+from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note, to_base64
 from ledger.notes import SignedCheckpoint
 from ledger.osfile import OsFiles, write_reason
 from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
@@ -267,6 +268,7 @@ __all__ = [
     "grow_tree",
     "list_checkpoints",
     "newest_checkpoint",
+    "newest_of",
     "parse_key",
     "parse_note",
     "parse_span",
@@ -277,6 +279,7 @@ __all__ = [
     "publish_checkpoint",
     "read_published",
     "read_signer",
+    "to_base64",
     "verify",
     "verify_consistency",
     "verify_inclusion",
