@@ -152,6 +152,20 @@ Not promised
 """
 
 from ledger.backup import BackupReport, backup
+from ledger.checkpoints import (
+    MadeCheckpoint,
+    Proof,
+    create_checkpoint,
+    grow_tree,
+    list_checkpoints,
+    newest_checkpoint,
+    newest_of,
+    proof_text,
+    prove_extension,
+    prove_record,
+    publish_checkpoint,
+    read_published,
+)
 from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
 from ledger.errors import (
@@ -170,6 +184,7 @@ from ledger.errors import (
     LedgerUnreadableError,
     LedgerWriteError,
     LockTimeoutError,
+    NoteError,
     RecordTooLargeError,
     RedactionRefusal,
     RedactionRefusedError,
@@ -204,8 +219,12 @@ from ledger.events import (
 )
 from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
+from ledger.keys import KEY_NAME, ensure_signer, read_signer
 from ledger.live import Report, RollFailed, TornTail
+from ledger.merkle import FullTree, Tree, verify_consistency, verify_inclusion
 from ledger.needles import Finding, SearchReport, find_erased, text_needles
+from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note, to_base64
+from ledger.notes import SignedCheckpoint
 from ledger.osfile import OsFiles, write_reason
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
 from ledger.redact import Redactor
@@ -217,6 +236,7 @@ from ledger.verify import Problem, VerifyReport, verify
 from ledger.writer import Batch, Group, NewEvent, Writer
 
 __all__ = [
+    "KEY_NAME",
     "NEVER_ERASED",
     "RECORD_BYTES_MAX",
     "AgentRegistered",
@@ -228,12 +248,14 @@ __all__ = [
     "BackupRefusedError",
     "BackupReport",
     "Batch",
+    "Checkpoint",
     "Clock",
     "Codec",
     "ContentEvent",
     "ErasedRecord",
     "Event",
     "Finding",
+    "FullTree",
     "Group",
     "Header",
     "IdSource",
@@ -251,6 +273,7 @@ __all__ = [
     "LedgerUnreadableError",
     "LedgerWriteError",
     "LockTimeoutError",
+    "MadeCheckpoint",
     "MemoryAdded",
     "MemoryDeleted",
     "MemoryRedacted",
@@ -259,10 +282,13 @@ __all__ = [
     "MemoryState",
     "MemoryUpdated",
     "NewEvent",
+    "Note",
+    "NoteError",
     "OsFiles",
     "Outstanding",
     "Position",
     "Problem",
+    "Proof",
     "RandomIds",
     "Record",
     "RecordTooLargeError",
@@ -285,21 +311,42 @@ __all__ = [
     "SessionStarted",
     "SessionState",
     "SessionWithdrawn",
+    "SignedCheckpoint",
+    "Signer",
     "SystemClock",
     "TornTail",
+    "Tree",
     "UnknownEventError",
+    "VerifierKey",
     "VerifyReport",
     "WorkspaceCreated",
     "WriteOutcome",
     "WriteReason",
     "Writer",
     "backup",
+    "create_checkpoint",
+    "ensure_signer",
     "find_erased",
     "format_us",
+    "grow_tree",
+    "list_checkpoints",
+    "newest_checkpoint",
+    "newest_of",
     "outstanding",
+    "parse_key",
+    "parse_note",
     "parse_span",
     "parse_us",
+    "proof_text",
+    "prove_extension",
+    "prove_record",
+    "publish_checkpoint",
+    "read_published",
+    "read_signer",
     "text_needles",
+    "to_base64",
     "verify",
+    "verify_consistency",
+    "verify_inclusion",
     "write_reason",
 ]

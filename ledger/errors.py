@@ -15,6 +15,7 @@
     ├── BackupDamagedError         a copy is not what it should be; each problem is named
     ├── RedactionRefusedError      a record that was to be erased may not be, or is not there
     ├── RecordTooLargeError        one record would pass the limit
+    ├── NoteError                  text that is not a signed note, or not a key (also a ValueError)
     ├── InvalidPayloadError        a payload that JSON cannot hold unchanged (also a ValueError)
     └── InvalidInstantError        text that is not an instant (also a ValueError)
 
@@ -280,6 +281,10 @@ class RecordTooLargeError(LedgerError):
         super().__init__(f"a record of {size} bytes passes the limit of {limit}")
         self.size = size
         self.limit = limit
+
+
+class NoteError(LedgerError, ValueError):
+    """Bytes that are not a signed note, not a checkpoint, or not a key."""
 
 
 class InvalidPayloadError(LedgerError, ValueError):
