@@ -269,7 +269,10 @@ class Redactions:
         if not pending:
             return False
         with self._reads.generations.erase_lock() as alone:
-            return not alone or not all([self._resume(*each) for each in pending])
+            left = len(pending)
+            for each in pending if alone else ():
+                left -= self._resume(*each)
+            return left > 0
 
     def _resume(self, rid: int, redaction: str, workspace: str) -> bool:
         with self._mutex:
