@@ -117,6 +117,7 @@ Not promised
 
 from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
+from ledger.cover import Cover, CoverNode
 from ledger.errors import (
     InvalidInstantError,
     InvalidPayloadError,
@@ -162,6 +163,7 @@ from ledger.events import (
 )
 from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
+from ledger.lines import line_of
 from ledger.live import Report, RollFailed, TornTail
 from ledger.osfile import OsFiles, write_reason
 from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
@@ -180,6 +182,8 @@ __all__ = [
     "Clock",
     "Codec",
     "ContentEvent",
+    "Cover",
+    "CoverNode",
     "Event",
     "Group",
     "Header",
@@ -233,6 +237,7 @@ __all__ = [
     "WriteReason",
     "Writer",
     "format_us",
+    "line_of",
     "parse_span",
     "parse_us",
     "verify",
