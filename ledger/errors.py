@@ -12,6 +12,7 @@
     ├── LockTimeoutError           another writer kept the lock past the deadline
     ├── UnknownEventError          an event type or version this program does not know
     ├── RecordTooLargeError        one record would pass the limit
+    ├── NoteError                  text that is not a signed note, or not a key (also a ValueError)
     ├── InvalidPayloadError        a payload that JSON cannot hold unchanged (also a ValueError)
     └── InvalidInstantError        text that is not an instant (also a ValueError)
 
@@ -178,6 +179,10 @@ class RecordTooLargeError(LedgerError):
         super().__init__(f"a record of {size} bytes passes the limit of {limit}")
         self.size = size
         self.limit = limit
+
+
+class NoteError(LedgerError, ValueError):
+    """Bytes that are not a signed note, not a checkpoint, or not a key."""
 
 
 class InvalidPayloadError(LedgerError, ValueError):
