@@ -165,6 +165,8 @@ from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
 from ledger.lines import line_of
 from ledger.live import Report, RollFailed, TornTail
+from ledger.merkle import Tree
+from ledger.note import Checkpoint, Signer, VerifierKey, parse_note
 from ledger.osfile import OsFiles, write_reason
 from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
 from ledger.seal import Sealer
@@ -179,6 +181,7 @@ __all__ = [
     "AliasRemoved",
     "AliasState",
     "Batch",
+    "Checkpoint",
     "Clock",
     "Codec",
     "ContentEvent",
@@ -228,9 +231,12 @@ __all__ = [
     "SessionStarted",
     "SessionState",
     "SessionWithdrawn",
+    "Signer",
     "SystemClock",
     "TornTail",
+    "Tree",
     "UnknownEventError",
+    "VerifierKey",
     "VerifyReport",
     "WorkspaceCreated",
     "WriteOutcome",
@@ -238,6 +244,7 @@ __all__ = [
     "Writer",
     "format_us",
     "line_of",
+    "parse_note",
     "parse_span",
     "parse_us",
     "verify",
