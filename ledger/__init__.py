@@ -132,6 +132,8 @@ from ledger.errors import (
     LedgerWriteError,
     LockTimeoutError,
     RecordTooLargeError,
+    RedactionRefusal,
+    RedactionRefusedError,
     UnknownEventError,
     WriteOutcome,
     WriteReason,
@@ -166,15 +168,19 @@ from ledger.instants import format_us, parse_span, parse_us
 from ledger.lines import line_of
 from ledger.live import Report, RollFailed, TornTail
 from ledger.merkle import Tree
+from ledger.needles import Finding, SearchReport, find_erased, text_needles
 from ledger.note import Checkpoint, Signer, VerifierKey, parse_note
 from ledger.osfile import OsFiles, write_reason
-from ledger.record import RECORD_BYTES_MAX, Header, Position, Record
+from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
+from ledger.redact import Redactor
+from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
 from ledger.seal import Sealer
 from ledger.store import Ledger, LedgerOptions
 from ledger.verify import Problem, VerifyReport, verify
 from ledger.writer import Batch, Group, NewEvent, Writer
 
 __all__ = [
+    "NEVER_ERASED",
     "RECORD_BYTES_MAX",
     "AgentRegistered",
     "AliasAdded",
@@ -187,7 +193,9 @@ __all__ = [
     "ContentEvent",
     "Cover",
     "CoverNode",
+    "ErasedRecord",
     "Event",
+    "Finding",
     "Group",
     "Header",
     "IdSource",
@@ -214,6 +222,7 @@ __all__ = [
     "MemoryUpdated",
     "NewEvent",
     "OsFiles",
+    "Outstanding",
     "Position",
     "Problem",
     "RandomIds",
@@ -222,9 +231,14 @@ __all__ = [
     "RedactedRecord",
     "RedactionCompleted",
     "RedactionExplained",
+    "RedactionList",
+    "RedactionRefusal",
+    "RedactionRefusedError",
+    "Redactor",
     "Report",
     "RollFailed",
     "Sealer",
+    "SearchReport",
     "SessionEnded",
     "SessionEvent",
     "SessionRestored",
@@ -242,11 +256,14 @@ __all__ = [
     "WriteOutcome",
     "WriteReason",
     "Writer",
+    "find_erased",
     "format_us",
     "line_of",
+    "outstanding",
     "parse_note",
     "parse_span",
     "parse_us",
+    "text_needles",
     "verify",
     "write_reason",
 ]

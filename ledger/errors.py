@@ -11,6 +11,7 @@
     ├── LedgerForkedError          the object was made by another process
     ├── LockTimeoutError           another writer kept the lock past the deadline
     ├── UnknownEventError          an event type or version this program does not know
+    ├── RedactionRefusedError      a record that was to be erased may not be, or is not there
     ├── RecordTooLargeError        one record would pass the limit
     ├── NoteError                  text that is not a signed note, or not a key (also a ValueError)
     ├── InvalidPayloadError        a payload that JSON cannot hold unchanged (also a ValueError)
@@ -169,6 +170,33 @@ class UnknownEventError(LedgerError):
         self.name = name
         self.version = version
         self.seq = seq
+
+
+RedactionRefusal = Literal["unknown", "other", "kept"]
+"""Why a record is not erased: there is none at that position; there is another one than was meant;
+its type is one that is kept for ever."""
+
+
+class RedactionRefusedError(LedgerError):
+    """A record that was to be erased may not be, or is not the one that was meant.
+
+    Attributes:
+        seq: its position.
+        reason: a word of `RedactionRefusal`.
+        found: the digest that stands there ("other"), the event's stored name ("kept"), or empty.
+    """
+
+    def __init__(self, *, seq: int, reason: RedactionRefusal, found: str = "") -> None:
+        """Keep the position, why, and what was found there."""
+        said = {
+            "unknown": "the ledger holds no such record",
+            "other": f"its digest is {found}, which is not the one that was given",
+            "kept": f"a payload of {found} is never erased",
+        }
+        super().__init__(f"record {seq} is not erased: {said[reason]}; nothing has been changed")
+        self.seq = seq
+        self.reason = reason
+        self.found = found
 
 
 class RecordTooLargeError(LedgerError):

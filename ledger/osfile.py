@@ -18,6 +18,8 @@ from ledger.errors import WriteReason
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+TEMPORARY = ".tmp"
+"""Suffix of a file in the making."""
 
 _REASONS: dict[int | None, WriteReason] = {
     errno.ENOSPC: "disk_full",
@@ -213,7 +215,7 @@ class OsFiles:
 
 def temporary_path(path: Path) -> Path:
     """Return the name under which a file is made before it gets its own."""
-    return path.with_name(path.name + ".tmp")
+    return path.with_name(path.name + TEMPORARY)
 
 
 def read_exactly(fd: int, size: int, offset: int) -> bytes:
