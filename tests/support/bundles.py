@@ -156,10 +156,12 @@ def state(content: str, entity: str | None = None) -> MemoryState:
     return MemoryState(content=content, layer="semantic", entity_name=entity)
 
 
-def small_ledger(root: Path) -> Ledger:
+def small_ledger(root: Path, seed: int = 0) -> Ledger:
     """A ledger of two workspaces in which each kind of record stands, one of them erased."""
-    ledger = open_ledger(root)
     salts = CountingIds()
+    for _ in range(seed):
+        salts.new_salt()
+    ledger = open_ledger(root, ids=salts)
 
     def write(workspace: str, actor: str, *events: tuple[str, Event, int]) -> None:
         with ledger.lock(5) as writer:
