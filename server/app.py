@@ -34,6 +34,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -56,6 +57,7 @@ from server.memory_decisions import (
 )
 from server.reads import ReadSide
 from server.recall import Recall
+from server.redaction import Redactions
 from server.repeat import (
     repeat_add,
     repeat_alias,
@@ -82,6 +84,7 @@ from server.results import (
     HealthStatistics,
     InspectResult,
     ListResult,
+    RedactResult,
     Refusal,
     Result,
     SearchResult,
@@ -120,6 +123,7 @@ class App:
         ledger: Ledger,
         committer: Committer,
         reads: ReadSide,
+        redactions: Redactions,
         *,
         clock: Clock,
         workspace: str,
@@ -134,6 +138,7 @@ class App:
             ledger: is looked at by `health`.
             committer: runs the writes.
             reads: runs the reads.
+            redactions: runs the redactions.
             clock: dates expiry and the age of memories.
             workspace: name of the workspace that is read and written.
             zone: name of the time zone that dates in words are meant in.
@@ -145,6 +150,7 @@ class App:
         self._ledger = ledger
         self._committer = committer
         self._reads = reads
+        self._redactions = redactions
         self._clock = clock
         self._workspace = workspace
         self._zone = zone
@@ -207,6 +213,14 @@ class App:
     def undo(self, args: UndoArgs, call: Call) -> UndoResult:
         """Undo an operation."""
         return self._write(UndoResult, self._command(args, decide_undo, repeat_undo, call))
+
+    def redact(self, args: RedactArgs, call: Call) -> RedactResult:
+        """Erase what was stored for good, or only say what would be erased."""
+        if args.dry_run:
+            return self._redactions.preview(args, self._workspace, call)
+        result = self._redactions.redact(args, self._command, self._workspace, call)
+        self._after_write()
+        return result
 
     def session_start(self, args: SessionStartArgs, call: Call) -> SessionStartResult:
         """Begin a session."""

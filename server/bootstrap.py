@@ -24,6 +24,7 @@ from server.commit import Committer
 from server.config import Config
 from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
 from server.reads import ReadSide
+from server.redaction import Redactions
 from server.refusal import refusal_of
 from server.stdio import log, silence
 from server.suggest import Suggestions
@@ -106,7 +107,6 @@ class Store:
             zone=config.time_zone,
             lock_timeout_s=config.lock_timeout_s,
         )
-        self.upkeep = Upkeep(self.ledger, self.reads, committer, log=log, log_info=self._log_info)
         self.suggestions = Suggestions(self.reads, clock=clock, workspace=config.workspace)
 
         def after_write() -> None:
@@ -120,10 +120,31 @@ class Store:
             log=log,
             enabled=config.activity and not self.is_read_only,
         )
+        self.redactions = Redactions(
+            self.ledger,
+            committer,
+            self.reads,
+            clock=clock,
+            home=config.home.resolve(),
+            zone=config.time_zone,
+            activity_path=self.activity_path,
+            recorder=self.recorder,
+            lock_timeout_s=config.lock_timeout_s,
+            log_info=self._log_info,
+        )
+        self.upkeep = Upkeep(
+            self.ledger,
+            self.reads,
+            committer,
+            erase=self.redactions.resume,
+            log=log,
+            log_info=self._log_info,
+        )
         self.app = App(
             self.ledger,
             committer,
             self.reads,
+            self.redactions,
             clock=clock,
             workspace=config.workspace,
             zone=config.time_zone,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
-    ("Revise and forget", ("update", "delete", "undo")),
+    ("Revise and forget", ("update", "delete", "redact", "undo")),
     ("Look closer", ("inspect", "health", "activity", "export")),
     ("Organise", ("session", "alias")),
     ("The store itself", ("rebuild", "verify", "replay", "digest")),

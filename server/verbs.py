@@ -41,6 +41,7 @@ from server.commands import (
 )
 from server.options import Place, given, in_commands
 from server.output_file import output_file
+from server.redaction_verbs import REDACT
 from server.results import (
     AddedItem,
     AddManyResult,
@@ -409,6 +410,7 @@ VERBS: Final = (
         places=(Place(field="ids", metavar="ID", nargs="*"),),
         fill_more=_delete_extra,
     ),
+    REDACT,
     Verb(
         name="undo",
         help="take an operation back",
