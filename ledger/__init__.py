@@ -115,6 +115,19 @@ Not promised
     * A Ledger object belongs to the process that opened it.
 """
 
+from ledger.checkpoints import (
+    MadeCheckpoint,
+    Proof,
+    create_checkpoint,
+    grow_tree,
+    list_checkpoints,
+    newest_checkpoint,
+    proof_text,
+    prove_extension,
+    prove_record,
+    publish_checkpoint,
+    read_published,
+)
 from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
 from ledger.cover import Cover, CoverNode
@@ -131,6 +144,7 @@ from ledger.errors import (
     LedgerUnreadableError,
     LedgerWriteError,
     LockTimeoutError,
+    NoteError,
     RecordTooLargeError,
     RedactionRefusal,
     RedactionRefusedError,
@@ -165,11 +179,13 @@ from ledger.events import (
 )
 from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
+from ledger.keys import KEY_NAME, ensure_signer, read_signer
 from ledger.lines import line_of
 from ledger.live import Report, RollFailed, TornTail
-from ledger.merkle import Tree
+from ledger.merkle import FullTree, Tree, verify_consistency, verify_inclusion
 from ledger.needles import Finding, SearchReport, find_erased, text_needles
-from ledger.note import Checkpoint, Signer, VerifierKey, parse_note
+from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note
+from ledger.notes import SignedCheckpoint
 from ledger.osfile import OsFiles, write_reason
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
 from ledger.redact import Redactor
@@ -180,6 +196,7 @@ from ledger.verify import Problem, VerifyReport, verify
 from ledger.writer import Batch, Group, NewEvent, Writer
 
 __all__ = [
+    "KEY_NAME",
     "NEVER_ERASED",
     "RECORD_BYTES_MAX",
     "AgentRegistered",
@@ -196,6 +213,7 @@ __all__ = [
     "ErasedRecord",
     "Event",
     "Finding",
+    "FullTree",
     "Group",
     "Header",
     "IdSource",
@@ -213,6 +231,7 @@ __all__ = [
     "LedgerUnreadableError",
     "LedgerWriteError",
     "LockTimeoutError",
+    "MadeCheckpoint",
     "MemoryAdded",
     "MemoryDeleted",
     "MemoryRedacted",
@@ -221,10 +240,13 @@ __all__ = [
     "MemoryState",
     "MemoryUpdated",
     "NewEvent",
+    "Note",
+    "NoteError",
     "OsFiles",
     "Outstanding",
     "Position",
     "Problem",
+    "Proof",
     "RandomIds",
     "Record",
     "RecordTooLargeError",
@@ -245,6 +267,7 @@ __all__ = [
     "SessionStarted",
     "SessionState",
     "SessionWithdrawn",
+    "SignedCheckpoint",
     "Signer",
     "SystemClock",
     "TornTail",
@@ -256,14 +279,28 @@ __all__ = [
     "WriteOutcome",
     "WriteReason",
     "Writer",
+    "create_checkpoint",
+    "ensure_signer",
     "find_erased",
     "format_us",
+    "grow_tree",
     "line_of",
+    "list_checkpoints",
+    "newest_checkpoint",
     "outstanding",
+    "parse_key",
     "parse_note",
     "parse_span",
     "parse_us",
+    "proof_text",
+    "prove_extension",
+    "prove_record",
+    "publish_checkpoint",
+    "read_published",
+    "read_signer",
     "text_needles",
     "verify",
+    "verify_consistency",
+    "verify_inclusion",
     "write_reason",
 ]

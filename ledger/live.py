@@ -25,6 +25,7 @@ from ledger.identity import Identity
 from ledger.instants import SECOND_US, format_us, parse_us
 from ledger.layout import Layout
 from ledger.lock import FileLock
+from ledger.notes import NoteFloor
 from ledger.osfile import OsFiles, read_exactly, write_reason
 from ledger.reader import LogReader
 from ledger.record import LINE_END, LINE_END_BYTES, Position, Record
@@ -128,6 +129,7 @@ class LiveSegment:
         self._files = files
         self._clock = clock
         self._options = options
+        self._floor = NoteFloor(layout, identity.origin)
         self._tip: _Tip | None = None
         self.reports: list[Report] = []
 
@@ -146,7 +148,8 @@ class LiveSegment:
 
         Raises:
             LedgerDamagedError: the live segment is damaged; nothing was changed.
-            LedgerBehindError: the ledger does not hold `known`; nothing was changed.
+            LedgerBehindError: the ledger does not hold `known`, or not all that its newest
+                checkpoint has signed; nothing was changed.
             LedgerReadOnlyError: the ledger cannot be written at present.
             LedgerWriteError: a tail could not be made durable ("not_written").
             UnknownEventError: a record is of a type or version this program does not know.
@@ -233,6 +236,7 @@ class LiveSegment:
             )
             if records and records[0].seq == known.seq:
                 del records[0]
+        _check_floor(self._floor.size(), source=source, end=end, size=start.offset + len(data))
         whole = end.good.offset + end.footer_bytes
         synced = max(
             start.offset,
@@ -496,3 +500,18 @@ def _check_known(
     found = start.digest if known.seq == start.seq else records[0].digest
     if known.digest != found:
         raise LedgerBehindError(known_seq=known.seq, end_seq=good.seq, reason="other")
+
+
+def _check_floor(floor: int, *, source: Source, end: WalkEnd, size: int) -> None:
+    """Raise unless the ledger, as walked, holds as many records as a checkpoint has signed."""
+    good = end.good
+    if good.seq >= floor:
+        return
+    if size > good.offset:
+        why = end.error or "batch: it is not whole"
+        raise source.damaged(
+            seq=end.error_seq,
+            offset=end.error_offset,
+            reason=f"{why}; a checkpoint has signed {floor} records",
+        )
+    raise LedgerBehindError(known_seq=floor, end_seq=good.seq, reason="shorter")
