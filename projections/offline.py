@@ -27,6 +27,7 @@ from ledger import (
     LedgerReadOnlyError,
     LedgerUnreadableError,
     Position,
+    SystemClock,
     VerifyReport,
     format_us,
     parse_span,
@@ -40,6 +41,7 @@ from projections.connection import (
     StatementError,
     create_database,
 )
+from projections.copies import note_copy
 from projections.digest import StateDigest, state_digest
 from projections.errors import (
     ProgramOutdatedError,
@@ -295,6 +297,8 @@ def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None
 def _replay(arguments: argparse.Namespace, ledger: Ledger, _: Generations) -> int:
     until, at_us = _moment(ledger, arguments.until)
     with _scratch(arguments.into) as database:
+        if arguments.into is not None:
+            _note_copy(ledger, arguments.into, until)
         with _progress() as progress:
             replay(ledger, database, until, progress)
         when = f", at {format_us(at_us)}" if at_us else ""
@@ -308,6 +312,17 @@ def _replay(arguments: argparse.Namespace, ledger: Ledger, _: Generations) -> in
         if arguments.into is not None:
             print(f"database: {arguments.into}")
     return DONE
+
+
+def _note_copy(ledger: Ledger, database: Path, until: Position) -> None:
+    note_copy(
+        ledger.layout.root.parent,
+        kind="replay",
+        path=database,
+        position=until.seq,
+        now_us=SystemClock().now_us(),
+        warn=lambda text: print(text, file=sys.stderr),
+    )
 
 
 def _print_past(connection: Connection, at_us: int, arguments: argparse.Namespace) -> None:
