@@ -173,6 +173,11 @@ def last_position_until(connection: Connection, t_us: int) -> int:
     )
 
 
+def redacted_records(connection: Connection) -> dict[int, str]:
+    """Return every record that a redaction names, erased or to be erased: position -> digest."""
+    return dict(connection.execute("SELECT seq, digest FROM redaction_targets ORDER BY seq"))
+
+
 def _batches(
     connection: Connection,
     filters: AuditFilters,

@@ -7,6 +7,7 @@ first used, because the stdio server begins with this package too.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
     from server.commands import (
         AddArgs,
         AddManyArgs,
@@ -34,6 +35,9 @@ __all__ = [
     "AddArgs",
     "AddManyArgs",
     "AliasArgs",
+    "AuditArgs",
+    "AuditExportArgs",
+    "AuditShowArgs",
     "ConfigError",
     "DeleteArgs",
     "DeleteManyArgs",
@@ -62,7 +66,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - the stdio server needs none of it
 
-    for module in ("server.commands", "server.errors", "server.library"):
+    for module in ("server.commands", "server.audit_args", "server.errors", "server.library"):
         found = getattr(import_module(module), name, None)
         if found is not None:
             return found

@@ -65,7 +65,7 @@ class Audits:
             )
             rid = rid_of_memory(connection, filters)
             if rid is None:
-                raise _no_such_memory(args.id)
+                raise no_such_memory(args.id)
             return self._find(connection, filters, args), redactions_of(connection, rid)
 
         page, redactions = self._reads.run(call, read)
@@ -98,7 +98,7 @@ class Audits:
             if args.memory is not None:
                 memory = rid_of_memory(connection, filters)
                 if memory is None:
-                    raise _no_such_memory(args.memory)
+                    raise no_such_memory(args.memory)
                 redactions = redactions_of(connection, memory)
             return self._find(connection, filters, args), redactions
 
@@ -176,7 +176,8 @@ def positions(
 
     Args:
         connection: in a read transaction.
-        first, last: a position in digits, or a date or moment, of which all is meant.
+        first: a position in digits, or a date or moment, of which all is meant.
+        last: likewise.
         now_us: the present.
         zone: name of the time zone that dates in words are meant in.
 
@@ -217,7 +218,8 @@ def _position(field: str, text: str) -> int:
     return position
 
 
-def _no_such_memory(memory_id: str) -> NotFoundError:
+def no_such_memory(memory_id: str) -> NotFoundError:
+    """Return the refusal of an id that no memory of the workspace ever had."""
     return NotFoundError(
         "There was never a memory with this id in this workspace. Ids come from memory_add and "
         "memory_search.",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from server.commands import Args, Cursor, Date, Id, Name
+from server.commands import Args, Cursor, Id, Name
 
 AuditType = Literal[
     "added",
@@ -71,6 +71,9 @@ class AuditExportArgs(Args, frozen=True, kw_only=True):
     folder: Annotated[
         str, Meta(min_length=1, max_length=4_000, description="New folder that is written")
     ]
+    only_workspace: Annotated[
+        bool, Meta(description="Only what was done in the workspace; default: the whole ledger")
+    ] = False
     memory: Annotated[Id, Meta(description="Only what was done to this memory")] | None = None
     entity: (
         Annotated[

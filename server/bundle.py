@@ -34,6 +34,7 @@ from ledger import (
     Cover,
     CoverNode,
     Ledger,
+    LedgerBehindError,
     LedgerDamagedError,
     MemoryRedacted,
     Position,
@@ -74,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         note: The signed note of it.
         key: The public key's text.
         earlier: An earlier signed note; None if there is none.
-        splits: Sizes of earlier checkpoints, each of which a part is to be comparable with.
+        anchors: Size -> root of earlier checkpoints; a part can be compared with each.
         selection: The records of a part; None for the whole.
         redacted: Position -> digest of each record that a redaction names, erased or not yet.
         facts: What the summary says besides.
@@ -84,7 +85,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     note: bytes
     key: str
     earlier: bytes | None
-    splits: tuple[int, ...]
+    anchors: Mapping[int, bytes]
     selection: Selection | None
     redacted: Mapping[int, str]
     facts: Mapping[str, Any]
@@ -181,7 +182,12 @@ class Account:
 
 
 def write_bundle(
-    ledger: Ledger, target: Path, plan: Plan, tick: Callable[[int], None]
+    ledger: Ledger,
+    target: Path,
+    plan: Plan,
+    *,
+    tick: Callable[[int], None] = lambda _: None,
+    before_it_is_named: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Write a bundle; return its summary.
 
@@ -190,11 +196,13 @@ def write_bundle(
         target: the folder, which must not exist.
         plan: what goes into it.
         tick: is told the position of each record read; may raise to stop.
+        before_it_is_named: called when all of it is on disk; may raise to stop.
 
     Raises:
         FileExistsError: the folder exists.
         OSError: it cannot be written; nothing is left behind.
         LedgerDamagedError: the ledger is not what the checkpoint says.
+        LedgerBehindError: it does not extend an earlier checkpoint.
         UnaccountedError: a payload is missing without a reason.
     """
     with _new_folder(target) as folder:
@@ -220,6 +228,7 @@ def write_bundle(
         for name, data in texts.items():
             with _new_file(folder / name) as file:
                 file.write(data)
+        before_it_is_named()
     return summary
 
 
@@ -228,7 +237,8 @@ def _write_records(
 ) -> None:
     """Write the records, and the proofs of a part, in one walk over the ledger."""
     selection, redacted, size = plan.selection, plan.redacted, plan.checkpoint.size
-    cover, tree = Cover(plan.splits), Tree()
+    anchors = plan.anchors
+    cover, tree = Cover(anchors), Tree()
     with ExitStack() as stack:
         records = stack.enter_context(_new_file(folder / "records.jsonl"))
         proofs = None if selection is None else stack.enter_context(_new_file(folder / "proofs"))
@@ -236,6 +246,8 @@ def _write_records(
             tick(record.seq)
             digest = bytes.fromhex(record.digest)
             tree.append(digest)
+            if record.seq in anchors and tree.root() != anchors[record.seq]:
+                raise LedgerBehindError(known_seq=record.seq, end_seq=size, reason="other")
             is_shown = selection is None or selection.shows(record.header)
             if is_shown:
                 # A redaction may not have come to this record yet: what it names is not shown.
@@ -247,6 +259,8 @@ def _write_records(
                 proofs.writelines(map(_proof_line, cover.add(digest, is_shown=is_shown)))
         if proofs is not None:
             proofs.writelines(map(_proof_line, cover.finish()))
+    if (beyond := max(anchors, default=0)) > size:
+        raise LedgerBehindError(known_seq=beyond, end_seq=size, reason="shorter")
     if tree.size != size or tree.root() != plan.checkpoint.root:
         raise LedgerDamagedError(
             segment="checkpoints",

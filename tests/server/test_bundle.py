@@ -47,7 +47,7 @@ def plan(ledger: Ledger, **changes: Any) -> Plan:
         "note": note_at(ledger, END),
         "key": Signer(ledger.identity.origin, private_key()).key.text,
         "earlier": None,
-        "splits": (),
+        "anchors": {},
         "selection": None,
         "redacted": {},
         "facts": {},
@@ -120,7 +120,7 @@ def test_what_a_redaction_names_is_left_out_although_it_is_not_erased_yet(
     digest = {record.seq: record.digest for record in ledger.read(Position.start)}
 
     with pytest.raises(UnaccountedError) as caught:  # its redaction is beyond the checkpoint
-        write_bundle(ledger, tmp_path / "b", plan(ledger, redacted={3: digest[3]}), lambda _: None)
+        write_bundle(ledger, tmp_path / "b", plan(ledger, redacted={3: digest[3]}))
 
     assert caught.value.seq == 3
     assert sorted(tmp_path.iterdir()) == [tmp_path / "ledger"]
@@ -187,7 +187,7 @@ def test_a_folder_that_appears_meanwhile_is_not_replaced(ledger: Ledger, tmp_pat
             (tmp_path / "bundle").mkdir()
 
     with pytest.raises(FileExistsError):
-        write_bundle(ledger, tmp_path / "bundle", plan(ledger), tick)
+        write_bundle(ledger, tmp_path / "bundle", plan(ledger), tick=tick)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle", "ledger"]
     assert list((tmp_path / "bundle").iterdir()) == []
@@ -199,7 +199,7 @@ def test_what_is_stopped_half_way_leaves_nothing_behind(ledger: Ledger, tmp_path
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_bundle(ledger, tmp_path / "bundle", plan(ledger), tick)
+        write_bundle(ledger, tmp_path / "bundle", plan(ledger), tick=tick)
 
     assert sorted(tmp_path.iterdir()) == [tmp_path / "ledger"]
 
@@ -211,6 +211,6 @@ def test_a_ledger_that_is_not_what_was_signed_is_not_exported(
     wrong = type(other)(other.origin, END, b"\0" * 32)
 
     with pytest.raises(LedgerDamagedError, match="not what was signed"):
-        write_bundle(ledger, tmp_path / "bundle", plan(ledger, checkpoint=wrong), lambda _: None)
+        write_bundle(ledger, tmp_path / "bundle", plan(ledger, checkpoint=wrong))
 
     assert not (tmp_path / "bundle").exists()

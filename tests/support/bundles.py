@@ -86,12 +86,12 @@ def make_bundle(
         note=note_at(ledger, size),
         key=signer.key.text,
         earlier=note_at(ledger, earlier) if earlier else None,
-        splits=(earlier,) if earlier else (),
+        anchors={earlier: checkpoint_at(ledger, earlier).root} if earlier else {},
         selection=selection,
         redacted=redacted,
         facts={"scope": {"from": scope.from_seq, "to": scope.to_seq}},
     )
-    return write_bundle(ledger, target, plan, lambda _: None)
+    return write_bundle(ledger, target, plan)
 
 
 class Verdict:
