@@ -122,6 +122,7 @@ from ledger.checkpoints import (
     grow_tree,
     list_checkpoints,
     newest_checkpoint,
+    newest_of,
     proof_text,
     prove_extension,
     prove_record,
@@ -184,7 +185,7 @@ from ledger.lines import line_of
 from ledger.live import Report, RollFailed, TornTail
 from ledger.merkle import FullTree, Tree, verify_consistency, verify_inclusion
 from ledger.needles import Finding, SearchReport, find_erased, text_needles
-from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note
+from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note, to_base64
 from ledger.notes import SignedCheckpoint
 from ledger.osfile import OsFiles, write_reason
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
@@ -287,6 +288,7 @@ __all__ = [
     "line_of",
     "list_checkpoints",
     "newest_checkpoint",
+    "newest_of",
     "outstanding",
     "parse_key",
     "parse_note",
@@ -299,6 +301,7 @@ __all__ = [
     "read_published",
     "read_signer",
     "text_needles",
+    "to_base64",
     "verify",
     "verify_consistency",
     "verify_inclusion",

@@ -245,6 +245,11 @@ def newest_checkpoint(ledger: Ledger) -> SignedCheckpoint:
     return newest
 
 
+def newest_of(notes: Sequence[SignedCheckpoint]) -> SignedCheckpoint:
+    """Return the checkpoint of the most records among one or more; of several such the last."""
+    return max(reversed(notes), key=lambda each: each.checkpoint.size)
+
+
 def read_published(path: Path, origin: str, key: VerifierKey) -> list[SignedCheckpoint]:
     """Return the checkpoints of a file outside, every one of this ledger and signed by this key.
 

@@ -65,15 +65,10 @@ class NoteFile(Struct, frozen=True):
     flaws: list[Flaw]
     torn: Flaw | None
 
-    @property
-    def newest(self) -> SignedCheckpoint | None:
-        """The checkpoint of the most records, of several such the last."""
-        return max(reversed(self.notes), key=lambda each: each.checkpoint.size, default=None)
-
     def newest_of(self, origin: str) -> SignedCheckpoint | None:
-        """The newest checkpoint of one ledger."""
+        """Return the checkpoint of the most records of a ledger, of several such the last."""
         mine = [each for each in self.notes if each.checkpoint.origin == origin]
-        return NoteFile(mine, [], None).newest
+        return max(reversed(mine), key=lambda each: each.checkpoint.size, default=None)
 
 
 def parse_notes(data: bytes) -> NoteFile:

@@ -6,6 +6,8 @@ first used, because the stdio server begins with this package too.
 
 from typing import TYPE_CHECKING
 
+from server.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
     from server.commands import (
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     )
     from server.errors import ConfigError, StoreError, UseCaseError
     from server.library import MemoryStore, open_store
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AddArgs",

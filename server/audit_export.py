@@ -33,7 +33,6 @@ from projections.aliases import names_of
 from projections.audit import AuditFilters, redacted_records, rid_of_memory
 from projections.connection import Connection
 from projections.queries import workspace_rid
-from server import __version__
 from server.audit import no_such_memory, positions
 from server.audit_args import AuditExportArgs
 from server.audit_results import AuditExportResult
@@ -50,6 +49,7 @@ from server.errors import (
 from server.reads import ReadSide
 from server.refusal import refusal_of
 from server.tool import Call
+from server.version import VERSION
 
 ATTEMPTS: Final = 3
 """Bundles that are written before it is given up: a redaction may come while one is written."""
@@ -154,7 +154,7 @@ class AuditExports:
             selection=self._selection(asked, size, call),
             redacted=asked.redacted,
             facts={
-                "program": f"mnemolog {__version__}",
+                "program": f"mnemolog {VERSION}",
                 "origin": made.checkpoint.origin,
                 "made_at": format_us(self._clock.now_us()),
                 "earlier_checkpoint": None if newest is None else newest.checkpoint.size,

@@ -152,7 +152,7 @@ class Store:
                 self.reads,
                 clock=clock,
                 home=config.home.resolve(),
-                key_file=config.home.resolve() / KEY_NAME,
+                key_file=config.checkpoint_key or config.home.resolve() / KEY_NAME,
                 workspace=config.workspace,
                 zone=config.time_zone,
                 lock_timeout_s=config.lock_timeout_s,

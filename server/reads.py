@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from ledger import Ledger, LedgerDamagedError, LedgerError
+from ledger import Ledger, LedgerBehindError, LedgerDamagedError, LedgerError
 from projections.checkpoint import read_checkpoint
 from projections.connection import (
     DAMAGE_ERRORS,
@@ -284,9 +284,11 @@ class ReadSide:
                 return  # another process did it while this one waited
             try:
                 self._rebuild_strictly(progress)
-            except LedgerDamagedError as error:
+            except (LedgerDamagedError, LedgerBehindError) as error:
                 self._log(f"mnemolog: {error}")
-                report = salvage(self._ledger, self._generations, progress)
+                # Cut below its newest checkpoint it is whole to look at, and yet not all there.
+                missing = str(error) if isinstance(error, LedgerBehindError) else None
+                report = salvage(self._ledger, self._generations, progress, missing=missing)
                 self._log(
                     f"mnemolog: serving the {report.events} events that can be read; "
                     f"{len(report.gaps)} parts of the ledger cannot"

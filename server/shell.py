@@ -80,6 +80,7 @@ def _run_offline(parsed: argparse.Namespace, config: Config, screen: Screen) -> 
     from server.bootstrap import open_ledger, projections_folder
 
     parsed.workspace = config.workspace  # `replay` searches it
+    parsed.checkpoint_key = config.checkpoint_key
     return run_offline(
         parsed,
         lambda: open_ledger(config),

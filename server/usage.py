@@ -25,7 +25,7 @@ GROUPS: Final = (
     ("Revise and forget", ("update", "delete", "redact", "undo")),
     ("Look closer", ("inspect", "health", "activity", "audit", "export")),
     ("Organise", ("session", "alias")),
-    ("The store itself", ("rebuild", "verify", "replay", "digest")),
+    ("The store itself", ("rebuild", "verify", "checkpoint", "replay", "digest")),
     ("Set up and serve", ("serve", "config", "demo")),
 )
 """Heading -> commands, as the help lists them."""
@@ -39,7 +39,7 @@ FAMILIES: Final = {
 }
 """Commands of two words: what their first word is about."""
 
-OFFLINE: Final = ("rebuild", "verify", "replay", "digest")
+OFFLINE: Final = ("rebuild", "verify", "checkpoint", "replay", "digest")
 
 _NAME_CHARS: Final = 10
 _LINE: Final = 79
@@ -131,9 +131,8 @@ def make_parser(only: str | None = None) -> CommandParser:
     if wanted(*OFFLINE):
         from projections.offline import add_commands
 
-        add_commands(commands)
-        for name in OFFLINE:
-            _add_home(commands.choices[name])
+        for offline in add_commands(commands):
+            _add_home(offline)
     if wanted("activity"):
         _add_activity(commands)
     if only is None or only not in ("serve", "demo", "config", "activity", *OFFLINE):
