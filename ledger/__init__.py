@@ -168,6 +168,7 @@ from ledger.checkpoints import (
 )
 from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
+from ledger.cover import Cover, CoverNode
 from ledger.errors import (
     BackupDamagedError,
     BackupRefusal,
@@ -220,6 +221,7 @@ from ledger.events import (
 from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
 from ledger.keys import KEY_NAME, ensure_signer, read_signer
+from ledger.lines import line_of
 from ledger.live import Report, RollFailed, TornTail
 from ledger.merkle import FullTree, Tree, verify_consistency, verify_inclusion
 from ledger.needles import Finding, SearchReport, find_erased, text_needles
@@ -252,6 +254,8 @@ __all__ = [
     "Clock",
     "Codec",
     "ContentEvent",
+    "Cover",
+    "CoverNode",
     "ErasedRecord",
     "Event",
     "Finding",
@@ -329,6 +333,7 @@ __all__ = [
     "find_erased",
     "format_us",
     "grow_tree",
+    "line_of",
     "list_checkpoints",
     "newest_checkpoint",
     "newest_of",

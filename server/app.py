@@ -23,6 +23,10 @@ from projections.similar import Similar, find_similar
 from projections.snippet import snippet
 from server.activity import ActivityRecorder
 from server.alias_decisions import decide_alias
+from server.audit import Audits
+from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
+from server.audit_export import AuditExports
+from server.audit_results import AuditExportResult, AuditResult
 from server.commands import (
     LAYERS,
     AddArgs,
@@ -125,6 +129,7 @@ class App:
         committer: Committer,
         reads: ReadSide,
         redactions: Redactions,
+        audit_exports: AuditExports,
         *,
         clock: Clock,
         workspace: str,
@@ -140,6 +145,7 @@ class App:
             committer: runs the writes.
             reads: runs the reads.
             redactions: runs the redactions.
+            audit_exports: writes audit bundles.
             clock: dates expiry and the age of memories.
             workspace: name of the workspace that is read and written.
             zone: name of the time zone that dates in words are meant in.
@@ -152,6 +158,8 @@ class App:
         self._committer = committer
         self._reads = reads
         self._redactions = redactions
+        self._audit_exports = audit_exports
+        self._audits = Audits(ledger, reads, clock=clock, workspace=workspace, zone=zone)
         self._clock = clock
         self._workspace = workspace
         self._zone = zone
@@ -274,6 +282,18 @@ class App:
     def export_whole(self, args: ExportArgs, call: Call) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
         return self._recall.export_whole(args, call)
+
+    def audit(self, args: AuditArgs, call: Call) -> AuditResult:
+        """Tell the history of one memory."""
+        return self._audits.history(args, call)
+
+    def audit_show(self, args: AuditShowArgs, call: Call) -> AuditResult:
+        """Tell who did what in the workspace."""
+        return self._audits.show(args, call)
+
+    def audit_export(self, args: AuditExportArgs, call: Call) -> AuditExportResult:
+        """Write a bundle of the ledger, or of a part of it, that a stranger can check."""
+        return self._audit_exports.export(args, call)
 
     def health(self, args: HealthArgs, call: Call) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""

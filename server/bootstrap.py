@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ledger import (
+    KEY_NAME,
     Clock,
     Codec,
     IdSource,
@@ -20,6 +21,7 @@ from projections.activity import ActivityLog
 from projections.readonly import generations_at
 from server.activity import ActivityRecorder
 from server.app import App
+from server.audit_export import AuditExports
 from server.commit import Committer
 from server.config import Config
 from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
@@ -145,6 +147,16 @@ class Store:
             committer,
             self.reads,
             self.redactions,
+            AuditExports(
+                self.ledger,
+                self.reads,
+                clock=clock,
+                home=config.home.resolve(),
+                key_file=config.checkpoint_key or config.home.resolve() / KEY_NAME,
+                workspace=config.workspace,
+                zone=config.time_zone,
+                lock_timeout_s=config.lock_timeout_s,
+            ),
             clock=clock,
             workspace=config.workspace,
             zone=config.time_zone,

@@ -11,6 +11,7 @@ UseCaseError
 ├── SessionEndedError          the session has ended already
 ├── AliasConflictError         the name stands for another entity already
 ├── IdempotencyConflictError   the key was used for another request
+├── FolderExistsError          what is to be written into a new folder would meet another one
 └── StoreError                 the store cannot do it now
     ├── BusyError              another process kept the lock for too long
     ├── RebuildingError        the projections are being rebuilt
@@ -105,6 +106,12 @@ class IdempotencyConflictError(UseCaseError):
     """The idempotency key was used for a request that differs from this one."""
 
     code = "idempotency_conflict"
+
+
+class FolderExistsError(UseCaseError):
+    """The folder that was to be made exists already; nothing was written."""
+
+    code = "exists"
 
 
 class StoreError(UseCaseError):

@@ -21,6 +21,8 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
+from server.audit_results import AuditExportResult, AuditResult
 from server.bootstrap import Store
 from server.commands import (
     AddArgs,
@@ -162,6 +164,18 @@ class MemoryStore:
     def export_whole(self, args: ExportArgs) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
         return self._do(self._store.app.export_whole, args)
+
+    def audit(self, args: AuditArgs) -> AuditResult:
+        """Tell the history of one memory."""
+        return self._do(self._store.app.audit, args)
+
+    def audit_show(self, args: AuditShowArgs) -> AuditResult:
+        """Tell who did what in the workspace."""
+        return self._do(self._store.app.audit_show, args)
+
+    def audit_export(self, args: AuditExportArgs) -> AuditExportResult:
+        """Write a bundle of the ledger, or of a part of it, that a stranger can check."""
+        return self._do(self._store.app.audit_export, args)
 
     def health(self, args: HealthArgs) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""

@@ -32,6 +32,7 @@ COMMANDS: Final = {
         "redact": "redact",
         "undo": "undo",
         "inspect": "inspect",
+        "audit": "audit show --memory",
         "export": "export",
         "health": "health",
         "session_start": "session start",

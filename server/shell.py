@@ -95,7 +95,9 @@ def _run_verb(parsed: argparse.Namespace, config: Config, screen: Screen, *, rep
 
     verb = parsed.verb
     assert isinstance(verb, Verb)
-    job = Job(config, screen, actor=parsed.actor, repaired=repaired, begins=verb.begins)
+    # Of a command that only looks, the option of this name says whose doings are looked at.
+    actor = "cli" if "actor" in verb.struct.__struct_fields__ else parsed.actor
+    job = Job(config, screen, actor=actor, repaired=repaired, begins=verb.begins)
     try:
         status = verb.run(Work(parsed, job, screen, verb))
     except InvalidArgumentsError as error:

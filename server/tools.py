@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from server.audit_args import AuditArgs
+from server.audit_results import AuditResult
 from server.commands import (
     AddArgs,
     AddManyArgs,
@@ -245,6 +247,21 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
             destructive=True,
             idempotent=True,
             run=lambda args, call: app().redact(args, call),
+        ),
+        Tool(
+            name="memory_audit",
+            title="Audit",
+            description=(
+                "Tell the history of one memory: every operation on it, who did it and when, what "
+                "changed field by field, and what was deleted, undone or redacted and why. Works "
+                "for deleted and redacted memories. Its positions are what memory_undo takes."
+            ),
+            args=AuditArgs,
+            result=AuditResult,
+            read_only=True,
+            destructive=False,
+            idempotent=True,
+            run=lambda args, call: app().audit(args, call),
         ),
         Tool(
             name="memory_export",

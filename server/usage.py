@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
     ("Revise and forget", ("update", "delete", "redact", "undo")),
-    ("Look closer", ("inspect", "health", "activity", "export")),
+    ("Look closer", ("inspect", "health", "activity", "audit", "export")),
     ("Organise", ("session", "alias")),
     ("The store itself", ("rebuild", "verify", "checkpoint", "replay", "digest")),
     ("Set up and serve", ("serve", "config", "demo")),
@@ -33,6 +33,7 @@ GROUPS: Final = (
 COMMANDS: Final = tuple(name for _, names in GROUPS for name in names)
 
 FAMILIES: Final = {
+    "audit": "tell who changed what, and prove it to others",
     "session": "begin, end and list sessions of work",
     "alias": "keep further names of entities",
 }
@@ -249,7 +250,8 @@ def _add_verbs(commands: Commands, only: str | None) -> None:
             epilog=_examples(verb.example),
         )
         verb.fill(parser)
-        _add_common(parser)
+        # Where an option of this name chooses among what others did, nothing is recorded.
+        _add_common(parser, actor="actor" not in verb.struct.__struct_fields__)
         parser.set_defaults(verb=verb)
 
 

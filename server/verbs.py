@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from server.app import App
+from server.audit_verbs import AUDIT_VERBS
 from server.batch import STDIN, BatchLine, read_batch, read_text
 from server.commands import (
     DELETION_FILTERS,
@@ -442,6 +443,7 @@ VERBS: Final = (
         defaults={"format": "json"},
         fill_more=_export_extra,
     ),
+    *AUDIT_VERBS,
     Verb(
         name="health",
         help="say how the store is, and delete what has expired",
