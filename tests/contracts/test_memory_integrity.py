@@ -45,6 +45,7 @@ def test_every_edit_of_the_suite_is_made_to_every_scene_and_has_a_result() -> No
         assert bool(row.accepted_because) is ("a" in row.verdicts)
 
 
+@pytest.mark.guarantee("G-HEAD-1")
 @pytest.mark.parametrize("edited", SCENES, ids=lambda scene: scene.name)
 @pytest.mark.parametrize("attack", AT_REST_ATTACKS_WITH_SNAPSHOT, ids=lambda attack: attack.name)
 def test_an_edit_behind_the_stores_back_has_the_result_that_is_written_down(
@@ -109,6 +110,7 @@ def test_every_attack_on_the_front_door_has_a_result() -> None:
     assert [attack.name for attack in attacks] == [row.attack for row in FRONT_DOOR]
 
 
+@pytest.mark.guarantee("G-SPACE-1")
 @pytest.mark.parametrize("attack", ALL_MEMORY_ATTACKS, ids=lambda attack: attack.name)
 def test_an_attack_on_the_front_door_has_the_result_that_is_written_down(
     door: StoreThroughItsDoor, attack: Any

@@ -159,6 +159,7 @@ def test_a_position_of_another_history_is_refused(root: Path, tmp_path: Path) ->
         assert caught.value.reason == reason
 
 
+@pytest.mark.guarantee("G-FORMAT-3")
 def test_an_event_of_a_newer_program_stops_the_reader(root: Path) -> None:
     ledger = open_ledger(root)
     append_each(ledger, "a", "b")
