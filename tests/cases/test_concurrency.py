@@ -198,6 +198,7 @@ def wal_bytes(client: Client) -> int:
     return client.store.reads.current(Call()).wal_bytes()
 
 
+@pytest.mark.guarantee("G-ROOM-1")
 @pytest.mark.slow
 def test_w4_a_log_that_a_reader_pins_is_told_and_shrinks_once_the_reader_lets_go(
     home: Home,

@@ -156,6 +156,7 @@ def test_eight_processes_that_find_no_home_make_one_between_them(tmp_path: Path)
         assert_sound(home)
 
 
+@pytest.mark.guarantee("G-ROOM-1")
 @pytest.mark.slow
 def test_steady_writing_does_not_let_the_write_ahead_log_grow_without_end(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -147,6 +147,17 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-FORMAT-3",
             "An event of a newer program stops an older one with an error and is never skipped.",
         ),
+        Guarantee(
+            "G-HEADER-1",
+            "A record's header, which lives for ever, holds nothing that was given, and none can "
+            "be used to try guesses at what was.",
+            "That times, random ids, kinds of events and the number of them say nothing.",
+        ),
+        Guarantee(
+            "G-SEAL-1",
+            "A segment's raw file goes only after its compressed copy was read back from the disk "
+            "and is the same.",
+        ),
     ),
     "The projections": (
         Guarantee(
@@ -167,6 +178,11 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-TABLES-3",
             "A rebuild that is killed, or finds the disk full, leaves the old projections in use "
             "and whole.",
+        ),
+        Guarantee(
+            "G-ROOM-1",
+            "Steady writing does not let the write-ahead log grow without end, and one that a "
+            "reader pinned is cut after it lets go, without a restart.",
         ),
         Guarantee(
             "G-TABLES-4",
@@ -312,6 +328,17 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-NET-1",
             "No command and no server opens a connection to anywhere.",
             in_readme=True,
+        ),
+        Guarantee(
+            "G-NEWS-1",
+            "Who subscribes to a resource is told of its changes, by whichever process they were "
+            "made.",
+            "A message for each change: several at once are one.",
+        ),
+        Guarantee(
+            "G-OUTPUT-1",
+            "A file that a command writes is there whole or not at all, is its owner's alone, and "
+            "replaces none unless told to.",
         ),
         Guarantee(
             "G-SETTINGS-1",
