@@ -74,6 +74,7 @@ def fail_and_replace(ledger: Ledger) -> object:
 STEPS: list[Step] = [append_and_roll, cut_a_tear, seal_all, seal_all_gzip, fail_and_replace]
 
 
+@pytest.mark.guarantee("G-ACK-1", "G-BATCH-1")
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.__name__))
 def test_a_ledger_opens_and_goes_on_whenever_its_process_dies(tmp_path: Path, step: Step) -> None:
     template = tmp_path / "template"
@@ -181,6 +182,7 @@ def test_a_redaction_is_finished_whenever_its_process_dies(tmp_path: Path, where
             break
 
 
+@pytest.mark.guarantee("G-FILES-1")
 @pytest.mark.parametrize("umask", [0o000, 0o022])
 def test_every_file_is_private_from_its_creation(tmp_path: Path, umask: int) -> None:
     modes: set[tuple[str, int]] = set()
