@@ -6,7 +6,7 @@ first used, because the stdio server begins with this package too.
 
 from typing import TYPE_CHECKING
 
-from server.version import VERSION as __version__
+from server.version import VERSION as __version__  # noqa: N811 - the usual name for it
 
 if TYPE_CHECKING:
     from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs

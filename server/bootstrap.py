@@ -30,6 +30,7 @@ from server.redaction import Redactions
 from server.refusal import refusal_of
 from server.stdio import log, silence
 from server.suggest import Suggestions
+from server.undo_many import UndoMany
 from server.upkeep import Upkeep
 
 CODECS: dict[str, Codec] = {"zstd": "zst", "gzip": "gz"}
@@ -158,6 +159,15 @@ class Store:
                 lock_timeout_s=config.lock_timeout_s,
             ),
             clock=clock,
+            undo_many=UndoMany(
+                self.ledger,
+                committer,
+                self.reads,
+                clock=clock,
+                ids=ids,
+                workspace=config.workspace,
+                zone=config.time_zone,
+            ),
             workspace=config.workspace,
             zone=config.time_zone,
             recorder=self.recorder,

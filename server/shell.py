@@ -34,8 +34,10 @@ Serve = Callable[[Mapping[str, str]], int]
 
 _OVERRIDES: Final = {"home": "MNEMOLOG_HOME", "workspace": "MNEMOLOG_WORKSPACE"}
 
-_NEVER_EMPTY: Final = (*_OVERRIDES, "actor", "batch", "output")
-"""Options that no Struct checks and whose value cannot be empty."""
+_NEVER_EMPTY: Final = {name: name for name in (*_OVERRIDES, "batch", "output")} | {
+    "author": "actor"
+}
+"""Where a value is kept -> its option; no Struct checks these, and they cannot be empty."""
 
 
 def run(arguments: Sequence[str], serve: Serve) -> int:
@@ -95,9 +97,8 @@ def _run_verb(parsed: argparse.Namespace, config: Config, screen: Screen, *, rep
 
     verb = parsed.verb
     assert isinstance(verb, Verb)
-    # Of a command that only looks, the option of this name says whose doings are looked at.
-    actor = "cli" if "actor" in verb.struct.__struct_fields__ else parsed.actor
-    job = Job(config, screen, actor=actor, repaired=repaired, begins=verb.begins)
+    author = getattr(parsed, "author", "cli")
+    job = Job(config, screen, actor=author, repaired=repaired, begins=verb.begins)
     try:
         status = verb.run(Work(parsed, job, screen, verb))
     except InvalidArgumentsError as error:
@@ -187,8 +188,8 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _changes(parsed: argparse.Namespace) -> dict[str, str]:
-    for option in _NEVER_EMPTY:
-        if getattr(parsed, option, None) == "":
+    for place, option in _NEVER_EMPTY.items():
+        if getattr(parsed, place, None) == "":
             raise usage_error(f"--{option} is empty; leave it out, or give it a value")
     given = {variable: getattr(parsed, option, None) for option, variable in _OVERRIDES.items()}
     return {variable: value for variable, value in given.items() if value is not None}

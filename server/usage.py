@@ -222,7 +222,7 @@ def _add_activity(commands: Commands) -> None:
         epilog=_examples("mnemolog activity --memories --limit 5\nmnemolog activity --clear"),
     )
     fill_activity(parser)
-    _add_common(parser, actor=False)
+    _add_common(parser, author=None)
     parser.set_defaults(report=run_activity)
 
 
@@ -250,8 +250,7 @@ def _add_verbs(commands: Commands, only: str | None) -> None:
             epilog=_examples(verb.example),
         )
         verb.fill(parser)
-        # Where an option of this name chooses among what others did, nothing is recorded.
-        _add_common(parser, actor="actor" not in verb.struct.__struct_fields__)
+        _add_common(parser, author=verb.author_option)
         parser.set_defaults(verb=verb)
 
 
@@ -261,7 +260,7 @@ def _usage(name: str, places: Sequence[Place]) -> str:
     return " ".join(["mnemolog", name, "[OPTIONS]", *words])
 
 
-def _add_common(parser: argparse.ArgumentParser, *, actor: bool = True) -> None:
+def _add_common(parser: argparse.ArgumentParser, *, author: str | None) -> None:
     common = parser.add_argument_group("where and how")
     common.add_argument(
         "--json",
@@ -269,9 +268,10 @@ def _add_common(parser: argparse.ArgumentParser, *, actor: bool = True) -> None:
         help="print the result as one line of JSON, and an error on standard error likewise",
     )
     common.add_argument("--workspace", metavar="NAME", help="instead of MNEMOLOG_WORKSPACE")
-    if actor:
+    if author is not None:
         common.add_argument(
-            "--actor",
+            author,
+            dest="author",
             metavar="NAME",
             default="cli",
             help="who is recorded as the author (default: cli)",

@@ -77,7 +77,8 @@ def of_batch(result: AddManyResult, count: int) -> View:
     counts = [f"added {result.added_count}"]
     counts += [f"stored before {repeated}"] if repeated else []
     counts += [f"refused {result.refused_count}"] if result.refused_count else []
-    return View([Prose(", ".join(counts))])
+    notes = [f"to undo all of it: mnemolog undo --cause {result.cause}"] if result.cause else []
+    return View([Prose(", ".join(counts))], notes)
 
 
 def of_search(result: SearchResult) -> View:
@@ -167,11 +168,40 @@ def of_delete_many(result: DeleteManyResult) -> View:
 
 
 def of_undo(result: UndoResult) -> View:
-    """Say what was undone."""
+    """Say what was undone, or would be."""
+    if result.dry_run:
+        text = f"position {result.undone_position} would be undone"
+        return View([Prose(text), Prose(f"would change: {', '.join(result.memories)}")])
     if not result.undone:
         return View([Prose(f"position {result.undone_position} was undone by this key before")])
     text = f"undid position {result.undone_position} at position {result.position}"
     return View([Prose(text), Prose(f"changed: {', '.join(result.memories)}")])
+
+
+def of_undo_many(result: UndoResult) -> View:
+    """Say what was undone by a filter, or would be, and what stays as it is."""
+    count, positions = result.undone_count or 0, result.undone_positions
+    if result.matched_count is None:
+        return View([Prose(f"{count} operations were undone by this key before")])
+    done = "would be undone" if result.dry_run else "undone"
+    blocks: list[Block] = [Prose(f"{count} of {result.matched_count} operations {done}")]
+    if positions:
+        more = f" and {count - len(positions)} more" if count > len(positions) else ""
+        blocks.append(Prose(f"positions: {', '.join(map(str, positions))}{more}"))
+    rows = [
+        (str(each.position), each.code, ", ".join(map(str, each.later))) for each in result.skipped
+    ]
+    if rows:
+        blocks.append(Table(("left", "why", "changed later by"), rows))
+    by_code = ", ".join(f"{code} {number}" for code, number in result.skipped_by_code.items())
+    notes = [f"left as they are: {by_code}"] if by_code else []
+    if result.remaining_count:
+        notes.append(f"{result.remaining_count} more match; the same command goes on")
+    if result.cause is not None:
+        notes.append(f"`mnemolog undo --cause {result.cause}` takes all of it back")
+    if result.stopped is not None:
+        notes.append(f"stopped: {result.stopped.message}")
+    return View(blocks, notes)
 
 
 def of_health(result: HealthResult) -> View:

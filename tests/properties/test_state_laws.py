@@ -763,6 +763,7 @@ class Histories(RuleBasedStateMachine):
         result = client.undo(**arguments)
         assert result.undone
         assert result.undone_position == position
+        assert result.position is not None
         assert set(result.memories) == set(done.before)
         self._model.done(
             done.workspace,

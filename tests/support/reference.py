@@ -372,6 +372,8 @@ def _accepted(field: Json) -> str:
         return str(field["$ref"]).rsplit("/", 1)[-1]
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
+    if "anyOf" in field:
+        return ", or ".join(map(_accepted, field["anyOf"]))
     match field["type"]:
         case "array":
             bound = f" (at most {field['maxItems']})" if "maxItems" in field else ""
