@@ -47,7 +47,16 @@ def parse_name(name: str) -> SegmentName | None:
 class Layout:
     """The paths of one ledger, from its directory (`<home>/ledger`)."""
 
-    __slots__ = ("format", "lock", "log", "manifest", "quarantine", "root", "seal_lock")
+    __slots__ = (
+        "checkpoints",
+        "format",
+        "lock",
+        "log",
+        "manifest",
+        "quarantine",
+        "root",
+        "seal_lock",
+    )
 
     def __init__(self, root: Path) -> None:
         """Derive every path from the ledger's directory."""
@@ -57,6 +66,7 @@ class Layout:
         self.seal_lock = root / "SEAL"
         self.manifest = root / "MANIFEST.json"
         self.log = root / "log"
+        self.checkpoints = root / "checkpoints"
         self.quarantine = root / "quarantine"
 
     def raw(self, first: int) -> Path:

@@ -6,21 +6,28 @@ Kinds of problems (stable words):
     segment_header, segment_footer, sealed_file, unreadable
     framing, digest, header, commitment, payload, canonical, order, chain, batch, unknown_event
                               the rule a record breaks
-    payload_missing           a payload is gone and no redaction names it
+    payload_missing           a payload is gone and no redaction names it, or it is of a type that
+                              none may take away
     clock                     the flag for a clock that went back is wrong
     torn_tail                 bytes at the end that no append finished; the next writer keeps them
                               aside
-    checkpoint                the ledger does not extend a position that was given
+    checkpoint                the ledger does not extend a position or a checkpoint: records are
+                              missing at the end, or are others
+    note                      a checkpoint that cannot be believed, or bytes that are none
+    torn_note                 bytes at the end of the ledger's own checkpoints that no append
+                              finished; the next one keeps them aside
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from ledger.accounting import RedactionAccount
+from ledger.anchors import Anchor, Anchors, Evidence, weigh
 from ledger.envelope import EnvelopeError, open_line
 from ledger.errors import (
     LedgerDamagedError,
@@ -28,10 +35,15 @@ from ledger.errors import (
     LedgerNotFoundError,
     LedgerUnreadableError,
     LockTimeoutError,
+    NoteError,
 )
+from ledger.events import MemoryRedacted
 from ledger.identity import FORMAT_VERSION, HASH_NAME, Identity, genesis_of
 from ledger.layout import Layout, parse_name
 from ledger.lock import MARKED_MODE, FileLock
+from ledger.merkle import HASH_BYTES
+from ledger.note import VerifierKey
+from ledger.notes import NoteFile, read_notes
 from ledger.osfile import OsFiles, read_file
 from ledger.reader import LogReader
 from ledger.record import Position, Record
@@ -42,6 +54,10 @@ from ledger.store import read_identity
 from ledger.tail import find_damage
 
 _FIND_TRIES = 20
+_PROGRESS_EVERY = 1_000
+
+Progress = Callable[[int, int], None]
+"""Called with how many records have been looked at, and how many there are at least."""
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -72,7 +88,10 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
         last: the point after the last good record.
         problems: what is wrong, in the order of the ledger.
         torn_bytes: how many unfinished bytes stand at the end.
+        redacted: how many payloads are gone by a redaction.
         notes: what is worth knowing and no problem.
+        signed: up to which record a checkpoint, its own or one that was given, would have shown
+            a cut; 0 without any.
     """
 
     ok: bool
@@ -82,23 +101,38 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
     problems: list[Problem]
     torn_bytes: int
     notes: list[str]
+    redacted: int = 0
+    signed: int = 0
 
 
-def verify(root: Path, *known: Position | None, lock_timeout_s: float = 5.0) -> VerifyReport:
+def verify(
+    root: Path,
+    *known: Position | None,
+    against: Iterable[Path] = (),
+    key: VerifierKey | None = None,
+    lock_timeout_s: float = 5.0,
+    progress: Progress | None = None,
+) -> VerifyReport:
     """Check every byte of the ledger in the directory `root`; see the module's docstring.
 
     Args:
         root: the ledger's directory (`<home>/ledger`).
         known: positions that the ledger must hold, their `seq` and `digest` at least.
+        against: files of checkpoints that the ledger must extend, beside its own.
+        key: whose signature the checkpoints must have. Without one no signature is checked, which
+            is a problem of those of `against`.
+        progress: told about every thousand records.
         lock_timeout_s: how long to wait, in seconds, for a writer that may be at work on what
             looks like a torn tail.
 
     Raises:
         LedgerNotFoundError: there is no ledger.
-        LedgerUnreadableError: its directories cannot be listed.
+        LedgerUnreadableError: its directories cannot be listed, or a file of checkpoints be read.
         LedgerFormatError: it is of a format this program does not speak.
+        NoteError: a file of `against` is not there, or holds no checkpoint at all.
     """
-    return _Verifier(Layout(root), [each for each in known if each], lock_timeout_s).run()
+    verifier = _Verifier(Layout(root), [each for each in known if each], lock_timeout_s)
+    return verifier.run(against, key, progress or _no_progress)
 
 
 class _Found(Struct, kw_only=True):
@@ -110,6 +144,8 @@ class _Found(Struct, kw_only=True):
     last_t: str
     torn: int
     torn_at: int = 0
+    erasures: list[Record]
+    digests: bytearray
 
 
 class _Verifier:
@@ -127,20 +163,28 @@ class _Verifier:
         self._torn = 0
         self._last = Position.start
         self._last_t = ""
+        self._account = RedactionAccount()
         self._lock = FileLock(layout.lock, OsFiles())
         self._lock_state = "untried"
 
-    def run(self) -> VerifyReport:
+    def run(
+        self, against: Iterable[Path], key: VerifierKey | None, progress: Progress
+    ) -> VerifyReport:
         identity = self._read_format()
         self._identity = identity
         self._reader = LogReader(self._layout, identity)
+        self._progress = progress
         try:
+            # Before the records, so that none of them can be newer than the walk's end.
+            self._anchors = Anchors(self._read_anchors(against, key))
             self._walk_segments()
         finally:
             if self._lock_state == "held":
                 self._lock.release()
             self._lock.close()
+        self._account_for_redactions()
         self._check_known()
+        self._check_anchors()
         self._look_around()
         return VerifyReport(
             ok=not self._problems,
@@ -150,6 +194,8 @@ class _Verifier:
             problems=self._problems,
             torn_bytes=self._torn,
             notes=self._notes,
+            redacted=self._account.redacted,
+            signed=self._anchors.signed,
         )
 
     # ------------------------------------------------------------------ what it is
@@ -210,7 +256,8 @@ class _Verifier:
             try:
                 found = self._look(source)
             except FileNotFoundError:
-                # Sealed between two looks, or really gone.
+                # Sealed or rewritten between two looks, or really gone.
+                self._reader.forget()
                 vanished += 1
                 if vanished < _FIND_TRIES:
                     sources.clear()
@@ -228,7 +275,15 @@ class _Verifier:
             self._add("segment_missing", "log", seq=1, detail="there is no segment")
 
     def _look(self, source: Source) -> _Found:
-        found = _Found(problems=[], events=0, last=self._last, last_t=self._last_t, torn=0)
+        found = _Found(
+            problems=[],
+            events=0,
+            last=self._last,
+            last_t=self._last_t,
+            torn=0,
+            erasures=[],
+            digests=bytearray(),
+        )
         expected = self._last.seq + 1
         if source.first > expected:
             detail = f"records {expected} to {source.first - 1} are in no segment"
@@ -279,14 +334,15 @@ class _Verifier:
                 continue
             header = item.header
             found.events += 1
-            if not is_accounted_for(item):
-                detail = "the payload is missing and no redaction names it"
-                found.problems.append(
-                    _problem("payload_missing", source, item.seq, item.end, detail)
-                )
+            if item.payload is None or isinstance(item.payload, MemoryRedacted):
+                found.erasures.append(item)
             if item.seq == seq + 1 and header.back != (header.t < t):
                 detail = "the flag for a clock that went back is wrong"
                 found.problems.append(_problem("clock", source, item.seq, item.end, detail))
+            if item.seq == self._anchors.size + len(found.digests) // HASH_BYTES + 1:
+                found.digests += bytes.fromhex(item.digest)
+            if found.events % _PROGRESS_EVERY == 0:
+                self._progress(self._events + found.events, source.first - 1)
             if item.seq in self._digests:
                 self._digests[item.seq] = item.digest
             seq, t, last = item.seq, header.t, item
@@ -298,6 +354,8 @@ class _Verifier:
         self._segments += 1
         self._events += found.events
         self._last, self._last_t = found.last, found.last_t
+        self._account.take(found.erasures, source.name, len(self._problems))
+        self._anchors.take(found.digests)
         for problem in found.problems:
             self._add_problem(problem)
         if not found.torn:
@@ -331,6 +389,23 @@ class _Verifier:
 
     # ------------------------------------------------------------------ the rest
 
+    def _account_for_redactions(self) -> None:
+        # The redaction that names a record comes later, so this is known at the end only.
+        for at, missing in reversed(self._account.unlawful()):
+            problem = Problem(
+                kind="payload_missing",
+                segment=missing.segment,
+                seq=missing.seq,
+                offset=missing.offset,
+                detail=missing.why,
+            )
+            self._problems.insert(at, problem)
+        if self._account.unfinished:
+            self._notes.append(
+                f"redaction is not finished: {self._account.unfinished} payloads that were to be "
+                "erased stand still"
+            )
+
     def _check_known(self) -> None:
         for known in self._known:
             found, end = self._digests[known.seq], self._last.seq
@@ -347,6 +422,47 @@ class _Verifier:
             else:
                 detail = f"record {known.seq} was seen before and is not there"
             self._add("checkpoint", "log", seq=known.seq, detail=detail)
+
+    # ------------------------------------------------------------------ checkpoints
+
+    def _read_anchors(self, against: Iterable[Path], key: VerifierKey | None) -> Iterator[Anchor]:
+        origin, own = self._identity.origin, self._own_notes()
+        if own is not None:
+            name = self._layout.checkpoints.name
+            yield from self._weighed(weigh(name, own, origin, key, is_own=True))
+        for path in against:
+            found = read_notes(path)
+            if found is None or not found.notes:
+                why = "is not there" if found is None else "holds no checkpoint"
+                raise NoteError(f"{path} {why}")
+            yield from self._weighed(weigh(str(path), found, origin, key, is_own=False))
+
+    def _own_notes(self) -> NoteFile | None:
+        found = read_notes(self._layout.checkpoints)
+        if found is not None and found.torn is not None:
+            # Perhaps one is being made: look again while none can be.
+            self._take_lock()
+            found = read_notes(self._layout.checkpoints)
+            if self._lock_state == "held":
+                self._lock.release()
+            self._lock_state = "untried"
+        return found
+
+    def _weighed(self, evidence: Evidence) -> list[Anchor]:
+        for doubt in evidence.doubts:
+            seq, offset, detail = doubt.size, doubt.offset, doubt.detail
+            self._add(doubt.kind, evidence.source, seq=seq, offset=offset, detail=detail)
+        self._notes.extend(evidence.remarks)
+        return evidence.anchors
+
+    def _check_anchors(self) -> None:
+        end = self._last.seq
+        for each in self._anchors.broken(end):
+            self._add("checkpoint", each.source, seq=each.size, detail=each.detail)
+        for size in self._anchors.uncompared(end):
+            self._notes.append(
+                f"a checkpoint of {size} records was not compared: some of them cannot be read"
+            )
 
     def _look_around(self) -> None:
         names = self._file_names()
@@ -382,12 +498,8 @@ class _Verifier:
             self._problems.append(problem)
 
 
-def is_accounted_for(record: Record) -> bool:
-    """Return whether a record's payload is there, or a redaction says why it is not.
-
-    Format 1 has no redaction event yet, so a missing payload is never lawful.
-    """
-    return record.payload is not None
+def _no_progress(_done: int, _total: int) -> None:
+    """Tell nobody."""
 
 
 def _problem(kind: str, source: Source, seq: int, offset: int, detail: str) -> Problem:

@@ -1,4 +1,4 @@
-"""rebuild, verify, replay and digest: the commands that need the ledger and no server.
+"""rebuild, verify, replay, digest, checkpoint: the commands that need the ledger and no server.
 
 `mnemolog` and `tools/replay.py` are two doors to them. Each prints its result to standard output,
 draws progress on standard error when that is a terminal, and returns the exit status: 0 done or
@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -53,9 +53,11 @@ from projections.errors import (
 from projections.filters import Filters
 from projections.generation import Generation, Generations
 from projections.integrity import find_damage
+from projections.notary import add_against, add_checkpoint_commands, verifier_key
+from projections.on_terminal import shown_phase, shown_progress
 from projections.queries import workspace_rid
 from projections.readonly import generations_at
-from projections.rebuild import Progress, rebuild, replay
+from projections.rebuild import rebuild, replay
 from projections.search import search_text
 from projections.substring import flush_trigrams
 from projections.text import parse_query
@@ -81,8 +83,10 @@ OpenLedger = Callable[[], Ledger]
 """Opens the ledger of the home that the door was given; LedgerNotFoundError if it has none."""
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the four commands to a door's parser."""
+def add_commands(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> list[argparse.ArgumentParser]:
+    """Add the commands to a door's parser; return the parser of each."""
     rebuilding = commands.add_parser(
         "rebuild",
         help="build the projections anew from the ledger and swap them in",
@@ -108,6 +112,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a head noted earlier, as `digest` prints it in its first line: the ledger must still "
         "hold it, so that a cut of the newest records is seen",
     )
+    add_against(verifying)
     verifying.add_argument("--json", action="store_true", help="print the report as JSON")
     verifying.set_defaults(command=_verify)
     replaying = commands.add_parser(
@@ -130,6 +135,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="One line for the ledger's position and one for each projection.",
     )
     digesting.set_defaults(command=_digest)
+    return [rebuilding, verifying, replaying, digesting, *add_checkpoint_commands(commands)]
 
 
 def run(
@@ -174,7 +180,7 @@ def _rebuild(_: argparse.Namespace, ledger: Ledger, generations: Generations) ->
     with _current(generations) as old:
         before = None if old is None else _digest_if_sound(ledger, old)
         started = time.monotonic()
-        with _progress() as progress, generations.rebuild_lock():
+        with shown_progress() as progress, generations.rebuild_lock():
             report = rebuild(
                 ledger,
                 generations,
@@ -215,25 +221,28 @@ def _verify(arguments: argparse.Namespace, ledger: Ledger, generations: Generati
         else:
             damage = _why_unusable(generations)
     known = [position for position in (checkpoint, arguments.head) if position is not None]
-    report = verify(ledger.layout.root, *known)
+    with shown_phase("records") as progress:
+        report = verify(
+            ledger.layout.root,
+            *known,
+            against=arguments.against,
+            key=verifier_key(arguments, ledger),
+            progress=progress,
+        )
+    proven_to = max([report.signed, *(position.seq for position in known)])
     if damage is None and generation is not None and report.ok and arguments.digest:
         damage = _compare_with_replay(ledger, generations)
     if arguments.json:
         print(
             msgspec.json.encode(
-                {"ledger": report, "projections": damage, "proven_to": _proven_to(known)}
+                {"ledger": report, "projections": damage, "proven_to": proven_to}
             ).decode()
         )
     else:
-        _print_report(report, damage, known, has_projection=generation is not None)
+        _print_report(report, damage, proven_to, has_projection=generation is not None)
     if any(problem.kind == "unreadable" for problem in report.problems):
         return FAILED
     return DONE if report.ok and damage is None else DAMAGE
-
-
-def _proven_to(known: Sequence[Position]) -> int:
-    """Return the ledger position up to which a cut of the newest records would have been seen."""
-    return max((position.seq for position in known), default=0)
 
 
 def _head(text: str) -> Position:
@@ -252,7 +261,7 @@ def _head(text: str) -> Position:
 
 
 def _print_report(
-    report: VerifyReport, damage: str | None, known: Sequence[Position], *, has_projection: bool
+    report: VerifyReport, damage: str | None, proven_to: int, *, has_projection: bool
 ) -> None:
     for problem in report.problems:
         place = f"{problem.segment} seq {problem.seq} offset {problem.offset}"
@@ -265,8 +274,10 @@ def _print_report(
         f"{_counted(report.segments, 'segment')}"
     )
     print(
-        f"ledger: not proven: that no record after {_proven_to(known)} was cut off at the end, nor "
-        "who wrote them; `--head` compares with a head that `mnemolog digest` printed earlier"
+        f"ledger: not proven: that no record after {proven_to} was cut off at the end, nor who "
+        "wrote them, nor that nobody has taken away what this store itself remembers; `--against` "
+        "compares with a checkpoint published earlier, `--head` with a head that `mnemolog digest` "
+        "printed"
     )
     if damage is not None:
         print(f"projections: damaged: {damage}; `mnemolog rebuild` mends them from the ledger")
@@ -285,7 +296,7 @@ def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None
         live = _digest_of(generation)
     until = ledger.position_at(seq=live.seq)
     with _scratch(None) as database:
-        with _progress() as progress:
+        with shown_progress() as progress:
             replay(ledger, database, until, progress)
         replayed = _digest_of_file(database)
     names = [
@@ -299,7 +310,7 @@ def _replay(arguments: argparse.Namespace, ledger: Ledger, _: Generations) -> in
     with _scratch(arguments.into) as database:
         if arguments.into is not None:
             _note_copy(ledger, arguments.into, until)
-        with _progress() as progress:
+        with shown_progress() as progress:
             replay(ledger, database, until, progress)
         when = f", at {format_us(at_us)}" if at_us else ""
         print(f"the store as it was at position {until.seq}{when}")
@@ -354,7 +365,7 @@ def _digest(_: argparse.Namespace, ledger: Ledger, generations: Generations) -> 
             _bring_up_to_date(ledger, generation)
             print(_digest_of(generation).text(), end="")
             return DONE
-    with _progress() as progress, generations.rebuild_lock():
+    with shown_progress() as progress, generations.rebuild_lock():
         if generations.stamp() == stamp:  # else another process did it meanwhile
             rebuild(
                 ledger, generations, lock_timeout_s=LOCK_TIMEOUT_S, known=None, progress=progress
@@ -417,7 +428,7 @@ def _bring_up_to_date(ledger: Ledger, generation: Generation) -> None:
 
 def _index_trigrams(ledger: Ledger, generation: Generation, events: int) -> None:
     """Fill the substring index of the new generation, which serves meanwhile."""
-    with _progress() as progress:
+    with shown_progress() as progress:
         done, flushed = 0, 1
         while flushed:
             with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.changing():
@@ -470,15 +481,3 @@ def _scratch(path: Path | None) -> Iterator[Path]:
         database = Path(folder) / "past.db"
         create_database(database)
         yield database
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Draw progress on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _phase, _done, _total: None
-        return
-    from projections.progress_bar import draw  # noqa: PLC0415 - only people pay for the drawing
-
-    with draw() as progress:
-        yield progress

@@ -91,12 +91,21 @@ def rebuild(
     return RebuildReport(generation=database.parent.name, events=end.seq, position=end)
 
 
-def salvage(ledger: Ledger, generations: Generations, progress: Progress) -> RebuildReport:
+def salvage(
+    ledger: Ledger, generations: Generations, progress: Progress, *, missing: str | None = None
+) -> RebuildReport:
     """Build a generation from what is undamaged of a damaged ledger and put it into use.
 
     It serves reads; the damage keeps everybody from writing, so the ledger's lock is not needed.
+
+    Args:
+        ledger: where the events are.
+        generations: where the generation goes.
+        progress: told about every thousand events.
+        missing: what is known to be missing at the end, where no damage shows it.
+
     """
-    gaps: list[str] = []
+    gaps: list[str] = [] if missing is None else [missing]
     total = ledger.live_end()[0]
     with generations.new() as database, _building(database) as connection:
         applied = _Applied()

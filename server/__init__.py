@@ -6,7 +6,10 @@ first used, because the stdio server begins with this package too.
 
 from typing import TYPE_CHECKING
 
+from server.version import VERSION as __version__  # noqa: N811 - the usual name for it
+
 if TYPE_CHECKING:
+    from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
     from server.commands import (
         AddArgs,
         AddManyArgs,
@@ -28,12 +31,13 @@ if TYPE_CHECKING:
     from server.errors import ConfigError, StoreError, UseCaseError
     from server.library import MemoryStore, open_store
 
-__version__ = "0.1.0"
-
 __all__ = [
     "AddArgs",
     "AddManyArgs",
     "AliasArgs",
+    "AuditArgs",
+    "AuditExportArgs",
+    "AuditShowArgs",
     "ConfigError",
     "DeleteArgs",
     "DeleteManyArgs",
@@ -62,7 +66,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - the stdio server needs none of it
 
-    for module in ("server.commands", "server.errors", "server.library"):
+    for module in ("server.commands", "server.audit_args", "server.errors", "server.library"):
         found = getattr(import_module(module), name, None)
         if found is not None:
             return found

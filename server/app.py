@@ -23,6 +23,10 @@ from projections.similar import Similar, find_similar
 from projections.snippet import snippet
 from server.activity import ActivityRecorder
 from server.alias_decisions import decide_alias
+from server.audit import Audits
+from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
+from server.audit_export import AuditExports
+from server.audit_results import AuditExportResult, AuditResult
 from server.commands import (
     LAYERS,
     AddArgs,
@@ -35,6 +39,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -57,6 +62,7 @@ from server.memory_decisions import (
 )
 from server.reads import ReadSide
 from server.recall import Recall
+from server.redaction import Redactions
 from server.repeat import (
     repeat_add,
     repeat_alias,
@@ -83,6 +89,7 @@ from server.results import (
     HealthStatistics,
     InspectResult,
     ListResult,
+    RedactResult,
     Refusal,
     Result,
     SearchResult,
@@ -122,6 +129,8 @@ class App:
         ledger: Ledger,
         committer: Committer,
         reads: ReadSide,
+        redactions: Redactions,
+        audit_exports: AuditExports,
         *,
         clock: Clock,
         undo_many: UndoMany,
@@ -137,6 +146,8 @@ class App:
             ledger: is looked at by `health`.
             committer: runs the writes.
             reads: runs the reads.
+            redactions: runs the redactions.
+            audit_exports: writes audit bundles.
             clock: dates expiry and the age of memories.
             undo_many: undoes what a filter matches.
             workspace: name of the workspace that is read and written.
@@ -149,6 +160,9 @@ class App:
         self._ledger = ledger
         self._committer = committer
         self._reads = reads
+        self._redactions = redactions
+        self._audit_exports = audit_exports
+        self._audits = Audits(ledger, reads, clock=clock, workspace=workspace, zone=zone)
         self._clock = clock
         self._workspace = workspace
         self._zone = zone
@@ -243,6 +257,14 @@ class App:
             self._after_write()
         return _repaired(result, call)
 
+    def redact(self, args: RedactArgs, call: Call) -> RedactResult:
+        """Erase what was stored for good, or only say what would be erased."""
+        if args.dry_run:
+            return self._redactions.preview(args, self._workspace, call)
+        result = self._redactions.redact(args, self._command, self._workspace, call)
+        self._after_write()
+        return result
+
     def session_start(self, args: SessionStartArgs, call: Call) -> SessionStartResult:
         """Begin a session."""
         return self._write(
@@ -294,6 +316,18 @@ class App:
     def export_whole(self, args: ExportArgs, call: Call) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
         return self._recall.export_whole(args, call)
+
+    def audit(self, args: AuditArgs, call: Call) -> AuditResult:
+        """Tell the history of one memory."""
+        return self._audits.history(args, call)
+
+    def audit_show(self, args: AuditShowArgs, call: Call) -> AuditResult:
+        """Tell who did what in the workspace."""
+        return self._audits.show(args, call)
+
+    def audit_export(self, args: AuditExportArgs, call: Call) -> AuditExportResult:
+        """Write a bundle of the ledger, or of a part of it, that a stranger can check."""
+        return self._audit_exports.export(args, call)
 
     def health(self, args: HealthArgs, call: Call) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""

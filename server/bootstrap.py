@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ledger import (
+    KEY_NAME,
     Clock,
     Codec,
     IdSource,
@@ -20,10 +21,12 @@ from projections.activity import ActivityLog
 from projections.readonly import generations_at
 from server.activity import ActivityRecorder
 from server.app import App
+from server.audit_export import AuditExports
 from server.commit import Committer
 from server.config import Config
 from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
 from server.reads import ReadSide
+from server.redaction import Redactions
 from server.refusal import refusal_of
 from server.stdio import log, silence
 from server.suggest import Suggestions
@@ -107,7 +110,6 @@ class Store:
             zone=config.time_zone,
             lock_timeout_s=config.lock_timeout_s,
         )
-        self.upkeep = Upkeep(self.ledger, self.reads, committer, log=log, log_info=self._log_info)
         self.suggestions = Suggestions(self.reads, clock=clock, workspace=config.workspace)
 
         def after_write() -> None:
@@ -121,10 +123,41 @@ class Store:
             log=log,
             enabled=config.activity and not self.is_read_only,
         )
+        self.redactions = Redactions(
+            self.ledger,
+            committer,
+            self.reads,
+            clock=clock,
+            home=config.home.resolve(),
+            zone=config.time_zone,
+            activity_path=self.activity_path,
+            recorder=self.recorder,
+            lock_timeout_s=config.lock_timeout_s,
+            log_info=self._log_info,
+        )
+        self.upkeep = Upkeep(
+            self.ledger,
+            self.reads,
+            committer,
+            erase=self.redactions.resume,
+            log=log,
+            log_info=self._log_info,
+        )
         self.app = App(
             self.ledger,
             committer,
             self.reads,
+            self.redactions,
+            AuditExports(
+                self.ledger,
+                self.reads,
+                clock=clock,
+                home=config.home.resolve(),
+                key_file=config.checkpoint_key or config.home.resolve() / KEY_NAME,
+                workspace=config.workspace,
+                zone=config.time_zone,
+                lock_timeout_s=config.lock_timeout_s,
+            ),
             clock=clock,
             undo_many=UndoMany(
                 self.ledger,

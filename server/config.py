@@ -61,6 +61,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         tools: Which tools clients are offered: full or core.
         time_zone: IANA name of the zone in which dates in words are meant.
         log_level: How much goes to standard error: warning, info or debug.
+        checkpoint_key: File of the key that signs checkpoints; None: the home's own.
     """
 
     home: Path
@@ -72,6 +73,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tools: str = "full"
     time_zone: str = "UTC"
     log_level: str = "warning"
+    checkpoint_key: Path | None = None
 
     def logs(self, level: str) -> bool:
         """Whether texts of this level are wanted."""
@@ -191,6 +193,13 @@ SETTINGS: Final = (
         variable="MNEMOLOG_LOCK_TIMEOUT_S",
         meaning="how long to wait for the ledger's lock, in seconds",
         form=number_form(LOCK_TIMEOUT_S_MIN, LOCK_TIMEOUT_S_MAX, whole=False),
+    ),
+    Setting(
+        variable="MNEMOLOG_CHECKPOINT_KEY",
+        meaning="file of the key that signs checkpoints (Ed25519, PKCS #8 in PEM)",
+        form=path_form(),
+        unset="`checkpoint.key` in the home, made at first use",
+        in_file=False,
     ),
     Setting(
         variable="MNEMOLOG_PUBLIC_DATA",

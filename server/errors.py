@@ -4,12 +4,14 @@ UseCaseError
 ├── InvalidArgumentsError      an argument is missing, unknown, of the wrong type or out of range
 ├── CallCancelledError         the client took its call back, or the server is shutting down
 ├── NotFoundError              no such memory or operation in this workspace
+├── RedactedError              it was redacted: nothing of it is left to work on
 ├── VersionConflictError       the memory has moved since the caller looked
 ├── SupersededError            only the newest memory of a chain can be superseded
 ├── UndoConflictError          later operations touched the same memories
 ├── SessionEndedError          the session has ended already
 ├── AliasConflictError         the name stands for another entity already
 ├── IdempotencyConflictError   the key was used for another request
+├── FolderExistsError          what is to be written into a new folder would meet another one
 └── StoreError                 the store cannot do it now
     ├── BusyError              another process kept the lock for too long
     ├── RebuildingError        the projections are being rebuilt
@@ -64,6 +66,12 @@ class NotFoundError(UseCaseError):
     code = "not_found"
 
 
+class RedactedError(UseCaseError):
+    """The memory was redacted; `details` holds when and by whom where that is known."""
+
+    code = "redacted"
+
+
 class VersionConflictError(UseCaseError):
     """The memory has moved since the caller looked; `details` holds its current version."""
 
@@ -98,6 +106,12 @@ class IdempotencyConflictError(UseCaseError):
     """The idempotency key was used for a request that differs from this one."""
 
     code = "idempotency_conflict"
+
+
+class FolderExistsError(UseCaseError):
+    """The folder that was to be made exists already; nothing was written."""
+
+    code = "exists"
 
 
 class StoreError(UseCaseError):

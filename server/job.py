@@ -168,7 +168,7 @@ def _progress(screen: Screen) -> Iterator[Callable[[float, float | None, str], N
                 return
             if drawn is None:
                 drawn = _drawing(stack, screen, message)
-            drawn("rebuild", int(done), int(total or 0))
+            drawn(message.partition(" ")[0], int(done), int(total or 0))
 
         yield report
 

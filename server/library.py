@@ -21,6 +21,8 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
+from server.audit_results import AuditExportResult, AuditResult
 from server.bootstrap import Store
 from server.commands import (
     AddArgs,
@@ -34,6 +36,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -54,6 +57,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    RedactResult,
     SearchResult,
     SessionEndResult,
     SessionListResult,
@@ -133,6 +137,10 @@ class MemoryStore:
         """Undo an operation."""
         return self._do(self._store.app.undo, args)
 
+    def redact(self, args: RedactArgs) -> RedactResult:
+        """Erase what was stored for good, or only say what would be erased."""
+        return self._do(self._store.app.redact, args)
+
     def search(self, args: SearchArgs) -> SearchResult:
         """Find memories by words, or by a piece of their text."""
         return self._do(self._store.app.search, args)
@@ -156,6 +164,18 @@ class MemoryStore:
     def export_whole(self, args: ExportArgs) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
         return self._do(self._store.app.export_whole, args)
+
+    def audit(self, args: AuditArgs) -> AuditResult:
+        """Tell the history of one memory."""
+        return self._do(self._store.app.audit, args)
+
+    def audit_show(self, args: AuditShowArgs) -> AuditResult:
+        """Tell who did what in the workspace."""
+        return self._do(self._store.app.audit_show, args)
+
+    def audit_export(self, args: AuditExportArgs) -> AuditExportResult:
+        """Write a bundle of the ledger, or of a part of it, that a stranger can check."""
+        return self._do(self._store.app.audit_export, args)
 
     def health(self, args: HealthArgs) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""
@@ -194,7 +214,8 @@ def _whole(value: Any) -> Any:  # noqa: ANN401 - JSON
         case str():
             return _SURROGATE.sub("\ufffd", value)
         case list() | tuple():
-            return [_whole(item) for item in value]
+            # What was a tuple stays one, or it would count as repaired.
+            return type(value)(_whole(item) for item in value)
         case dict():
             return {_whole(name): _whole(item) for name, item in value.items()}
         case _:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from ledger import Ledger, LedgerDamagedError, LedgerError
+from ledger import Ledger, LedgerBehindError, LedgerDamagedError, LedgerError
 from projections.checkpoint import read_checkpoint
 from projections.connection import (
     DAMAGE_ERRORS,
@@ -74,6 +74,11 @@ class ReadSide:
         self._retired: list[Generation] = []
         self._verified: str | None = None
         self._rebuild: _Rebuild | None = None
+
+    @property
+    def generations(self) -> Generations:
+        """The folder of generations that this side reads from."""
+        return self._generations
 
     def run(self, call: Call, read: Callable[[Connection], T]) -> T:
         """Run a read in one transaction; a cancelled call interrupts it.
@@ -180,6 +185,16 @@ class ReadSide:
             if self._generations.current() == generation.name:
                 self._rebuild_strictly(lambda _phase, _done, _total: None)
 
+    def renew(self) -> None:
+        """Build the projections anew from the ledger; the caller holds no lock of either.
+
+        Raises:
+            LedgerError: the ledger cannot be read or locked.
+
+        """
+        with self._generations.rebuild_lock():
+            self._rebuild_strictly(lambda _phase, _done, _total: None)
+
     def report_damage(self, generation: Generation, detail: str) -> None:
         """Stop using a damaged generation and begin to rebuild."""
         with self._mutex:
@@ -269,9 +284,11 @@ class ReadSide:
                 return  # another process did it while this one waited
             try:
                 self._rebuild_strictly(progress)
-            except LedgerDamagedError as error:
+            except (LedgerDamagedError, LedgerBehindError) as error:
                 self._log(f"mnemolog: {error}")
-                report = salvage(self._ledger, self._generations, progress)
+                # Cut below its newest checkpoint it is whole to look at, and yet not all there.
+                missing = str(error) if isinstance(error, LedgerBehindError) else None
+                report = salvage(self._ledger, self._generations, progress, missing=missing)
                 self._log(
                     f"mnemolog: serving the {report.events} events that can be read; "
                     f"{len(report.gaps)} parts of the ledger cannot"

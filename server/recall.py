@@ -23,6 +23,7 @@ from projections.queries import (
     versions_of,
     workspace_rid,
 )
+from projections.redactions import is_erased, redactions_of, subject_of
 from projections.search import Page, search_exact, search_text
 from projections.sessions import count_sessions, list_sessions
 from projections.text import Query, fold, parse_query
@@ -51,7 +52,7 @@ from server.results import (
     SearchResult,
     SessionListResult,
 )
-from server.selection import located, select
+from server.selection import absence_notes, located, select
 from server.tool import Call
 
 EXPORT_CHARS_MAX = 1_000_000
@@ -114,6 +115,7 @@ class Recall:
             page = Page(hits=(), has_more=False, matched="all")
         else:
             page = self._find(args, query, selection.filters, call)
+            notes += () if page.hits else self._absence(selection.filters, call)
         if args.mode == "fts" and query.dropped:
             notes.append(f"the query is long: {query.dropped} words or phrases were left out")
         budget = Budget()
@@ -157,7 +159,12 @@ class Recall:
             total=total,
             has_more=page.has_more,
             next_cursor=_cursor(args, total, page.keys[-1]) if page.has_more else None,
-            notes=(*self._notes(call), *selection.notes, *cut_notes(budget)),
+            notes=(
+                *self._notes(call),
+                *selection.notes,
+                *(() if total else self._absence(selection.filters, call)),
+                *cut_notes(budget),
+            ),
         )
 
     def get(self, args: GetArgs, call: Call) -> GetResult:
@@ -253,6 +260,11 @@ class Recall:
         repaired = (REPAIRED,) if call.repaired else ()
         return (*repaired, *gap_notes(self._reads.current(call).gaps))
 
+    def _absence(self, filters: Filters, call: Call) -> tuple[str, ...]:
+        return self._reads.run(
+            call, lambda connection: absence_notes(connection, self._workspace, filters)
+        )
+
     def _note_read(self, ids: Sequence[str], call: Call) -> None:
         self._activity.note_read(ids, workspace=self._workspace, actor=call.actor_name)
 
@@ -322,9 +334,7 @@ class Recall:
             if memory is not None:
                 found.append(memory)
                 continue
-            is_deleted = deleted_at(connection, rid, memory_id) is not None
-            reason = "deleted" if is_deleted else "not_found"
-            missing.append(Missing(id=memory_id, reason=reason))
+            missing.append(_missing(connection, rid, memory_id))
         budget = Budget()
         memories = fitted(found, budget)
         notes = cut_notes(budget)
@@ -370,15 +380,18 @@ class Recall:
         workspace = workspace_rid(connection, self._workspace)
         now = format_us(self._clock.now_us())
         memory = find_memory(connection, workspace, memory_id, now)
-        if memory is None and deleted_at(connection, workspace, memory_id) is None:
+        gone = _missing(connection, workspace, memory_id) if memory is None else None
+        if gone is not None and gone.reason == "not_found":
             raise NotFoundError(
                 "There is no memory with this id in this workspace. Ids come from memory_add and "
                 "memory_search.",
                 details={"id": memory_id},
             )
-        status = "deleted" if memory is None else memory.status
+        status = memory.status if memory is not None else gone.reason if gone else "deleted"
+        rid = subject_of(connection, workspace, memory_id)
+        erased = () if rid is None else tuple(redactions_of(connection, rid))
         if not history:
-            return InspectResult(memory=memory, status=status)
+            return InspectResult(memory=memory, status=status, redacted=erased)
         chain = [] if memory is None else chain_of(connection, workspace, memory, now)
         versions = versions_of(connection, workspace, memory_id)
         budget = Budget()
@@ -389,8 +402,21 @@ class Recall:
             status=status,
             superseded_chain=None if memory is None else kept_chain,
             versions=kept_versions,
+            redacted=erased,
             notes=history_notes(left_out, budget.cut),
         )
+
+
+def _missing(connection: Connection, workspace: int | None, memory_id: str) -> Missing:
+    """Say what has become of a memory that is not there."""
+    if deleted_at(connection, workspace, memory_id) is None:
+        return Missing(id=memory_id, reason="not_found")
+    rid = subject_of(connection, workspace, memory_id)
+    assert rid is not None
+    if not is_erased(connection, rid):
+        return Missing(id=memory_id, reason="deleted")
+    redactions = tuple(redactions_of(connection, rid))
+    return Missing(id=memory_id, reason="redacted", redacted=redactions)
 
 
 def _cursor_of(args: ListArgs | ExportArgs | SessionListArgs, key_type: type[Key]) -> Cursor | None:

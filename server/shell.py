@@ -91,6 +91,7 @@ def _run_offline(parsed: argparse.Namespace, config: Config, screen: Screen) -> 
     from server.bootstrap import open_ledger, projections_folder
 
     parsed.workspace = config.workspace  # `replay` searches it
+    parsed.checkpoint_key = config.checkpoint_key
     return run_offline(
         parsed,
         lambda: open_ledger(config),
@@ -105,7 +106,8 @@ def _run_verb(parsed: argparse.Namespace, config: Config, screen: Screen, *, rep
 
     verb = parsed.verb
     assert isinstance(verb, Verb)
-    job = Job(config, screen, actor=parsed.author, repaired=repaired, begins=verb.begins)
+    author = getattr(parsed, "author", "cli")
+    job = Job(config, screen, actor=author, repaired=repaired, begins=verb.begins)
     try:
         status = verb.run(Work(parsed, job, screen, verb))
     except InvalidArgumentsError as error:

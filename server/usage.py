@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
-    ("Revise and forget", ("update", "delete", "undo")),
-    ("Look closer", ("inspect", "health", "activity", "export")),
+    ("Revise and forget", ("update", "delete", "redact", "undo")),
+    ("Look closer", ("inspect", "health", "activity", "audit", "export")),
     ("Organise", ("session", "alias")),
-    ("The store itself", ("doctor", "rebuild", "verify", "replay", "digest")),
+    ("The store itself", ("doctor", "rebuild", "verify", "checkpoint", "replay", "digest")),
     ("Set up and serve", ("serve", "config", "demo")),
 )
 """Heading -> commands, as the help lists them."""
@@ -33,12 +33,13 @@ GROUPS: Final = (
 COMMANDS: Final = tuple(name for _, names in GROUPS for name in names)
 
 FAMILIES: Final = {
+    "audit": "tell who changed what, and prove it to others",
     "session": "begin, end and list sessions of work",
     "alias": "keep further names of entities",
 }
 """Commands of two words: what their first word is about."""
 
-OFFLINE: Final = ("rebuild", "verify", "replay", "digest")
+OFFLINE: Final = ("rebuild", "verify", "checkpoint", "replay", "digest")
 
 _NAME_CHARS: Final = 10
 _LINE: Final = 79
@@ -130,9 +131,8 @@ def make_parser(only: str | None = None) -> CommandParser:
     if wanted(*OFFLINE):
         from projections.offline import add_commands
 
-        add_commands(commands)
-        for name in OFFLINE:
-            _add_home(commands.choices[name])
+        for offline in add_commands(commands):
+            _add_home(offline)
     if wanted("activity"):
         _add_activity(commands)
     if wanted("doctor"):

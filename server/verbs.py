@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from server.app import App
+from server.audit_verbs import AUDIT_VERBS
 from server.batch import STDIN, BatchLine, read_batch, read_text
 from server.commands import (
     DELETION_FILTERS,
@@ -41,6 +42,7 @@ from server.commands import (
 )
 from server.options import Place, given, in_commands
 from server.output_file import output_file
+from server.redaction_verbs import REDACT
 from server.results import (
     AddedItem,
     AddManyResult,
@@ -422,6 +424,7 @@ VERBS: Final = (
         places=(Place(field="ids", metavar="ID", nargs="*"),),
         fill_more=_delete_extra,
     ),
+    REDACT,
     Verb(
         name="undo",
         help="take an operation back",
@@ -457,6 +460,7 @@ VERBS: Final = (
         defaults={"format": "json"},
         fill_more=_export_extra,
     ),
+    *AUDIT_VERBS,
     Verb(
         name="health",
         help="say how the store is, and delete what has expired",

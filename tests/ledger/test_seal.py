@@ -24,6 +24,7 @@ from tests.support.ledgers import (
 )
 
 
+@pytest.mark.guarantee("G-SEAL-1")
 @pytest.mark.parametrize("codec", ["zst", "gz"])
 def test_rolled_segments_are_sealed_and_read_as_before(tmp_path: Path, codec: Codec) -> None:
     options = LedgerOptions(segment_bytes_max=1, codec=codec)
@@ -80,6 +81,7 @@ def test_a_seal_that_fails_can_be_run_again(tmp_path: Path, call: str) -> None:
     assert verify(tmp_path / "l", end).ok
 
 
+@pytest.mark.guarantee("G-SEAL-1")
 @pytest.mark.parametrize("codec", ["zst", "gz"])
 @pytest.mark.parametrize("bad", [b"", b"short", None])
 def test_a_copy_that_does_not_inflate_to_the_original_is_thrown_away(
@@ -101,6 +103,7 @@ def test_a_copy_that_does_not_inflate_to_the_original_is_thrown_away(
     assert contents(ledger) == ["one"]
 
 
+@pytest.mark.guarantee("G-SEAL-1")
 def test_a_raw_twin_of_a_bad_sealed_file_is_kept(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l", options=SMALL)
     append_each(ledger, "one")

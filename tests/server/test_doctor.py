@@ -267,8 +267,9 @@ def _half_made(path: Path) -> None:
 
 
 def _redactions(path: Path) -> None:
-    _statement(path, "CREATE TABLE IF NOT EXISTS redactions(completed_seq INTEGER)")
-    _statement(path, "INSERT INTO redactions(completed_seq) VALUES(NULL)")
+    _statement(path, "DROP TABLE redactions")
+    _statement(path, "CREATE TABLE redactions(completed_seq INTEGER)")
+    _statement(path, "INSERT INTO redactions VALUES(NULL)")
 
 
 def _open_to_others(path: Path) -> None:

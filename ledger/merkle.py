@@ -1,0 +1,285 @@
+"""The Merkle tree of RFC 6962 over record digests: roots, proofs, and the checks of both.
+
+A record's digest is the tree's leaf hash of its raw header, SHA-256(0x00 || h), so trees here take
+hashes of 32 bytes and never see a record. An inner node is SHA-256(0x01 || left || right), the
+empty tree SHA-256 of nothing; the left half of n leaves is the greatest power of two below n
+(RFC 6962, section 2.1). The checks follow RFC 9162, sections 2.1.3.2 and 2.1.4.2.
+
+`Tree` keeps only what it needs to go on: a hash for each bit of its size. `FullTree` keeps every
+node, 64 bytes a leaf, and then gives any number of proofs for some 20 hashes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+HASH_BYTES = 32
+EMPTY_ROOT = sha256(b"").digest()
+"""Root of the tree without leaves."""
+
+
+class Tree:
+    """A growing tree of which only the root is wanted."""
+
+    __slots__ = ("_peaks", "_size")
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._peaks: list[bytes] = []
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """How many leaves it has."""
+        return self._size
+
+    def append(self, leaf: bytes) -> None:
+        """Add a leaf hash of 32 bytes."""
+        node, rest = leaf, self._size
+        while rest & 1:
+            node = _parent(self._peaks.pop(), node)
+            rest >>= 1
+        self._peaks.append(node)
+        self._size += 1
+
+    def root(self) -> bytes:
+        """Return the root over all leaves so far."""
+        return _fold(self._peaks)
+
+
+class FullTree:
+    """A growing tree that keeps its nodes, for proofs of any leaf and between any two sizes."""
+
+    __slots__ = ("_levels",)
+
+    def __init__(self, leaves: Iterable[bytes] = ()) -> None:
+        """Begin with these leaf hashes of 32 bytes each."""
+        # One string of hashes a level: a million small objects would take three times the room.
+        self._levels = [bytearray()]
+        for leaf in leaves:
+            self.append(leaf)
+
+    @property
+    def size(self) -> int:
+        """How many leaves it has."""
+        return len(self._levels[0]) // HASH_BYTES
+
+    def append(self, leaf: bytes) -> None:
+        """Add a leaf hash of 32 bytes."""
+        node, rest, level = leaf, self.size, 0
+        self._levels[0] += node
+        while rest & 1:
+            node = _parent(self._node(level, rest - 1), node)
+            rest >>= 1
+            level += 1
+            if level == len(self._levels):
+                self._levels.append(bytearray())
+            self._levels[level] += node
+
+    def leaf(self, index: int) -> bytes:
+        """Return a leaf hash.
+
+        Raises:
+            ValueError: `index` is not in 0..size-1.
+        """
+        self._check(index, self.size)
+        return self._node(0, index)
+
+    def root(self, size: int | None = None) -> bytes:
+        """Return the root over the first `size` leaves, or over all.
+
+        Raises:
+            ValueError: there are fewer.
+        """
+        return self._root(0, self._sized(size))
+
+    def inclusion_proof(self, index: int, size: int | None = None) -> list[bytes]:
+        """Return the proof that leaf `index`, from 0, is in the tree of the first `size` leaves.
+
+        The hashes go from the leaf's sibling up.
+
+        Raises:
+            ValueError: `index` is not in 0..size-1, or there are fewer leaves.
+        """
+        low, high = 0, self._sized(size)
+        self._check(index, high)
+        path: list[bytes] = []
+        while high - low > 1:
+            middle = low + _left(high - low)
+            if index < middle:
+                path.append(self._root(middle, high))
+                high = middle
+            else:
+                path.append(self._root(low, middle))
+                low = middle
+        path.reverse()
+        return path
+
+    def consistency_proof(self, old_size: int, size: int | None = None) -> list[bytes]:
+        """Return the proof that the tree of `size` leaves begins with that of `old_size`.
+
+        It is empty if the sizes are equal, and from the empty tree, of which every tree is an
+        extension.
+
+        Raises:
+            ValueError: `old_size` is not in 0..size, or there are fewer leaves.
+        """
+        low, high = 0, self._sized(size)
+        if not 0 <= old_size <= high:
+            raise ValueError(f"the old size is {old_size}; accepted: 0 to {high}")
+        path: list[bytes] = []
+        if old_size == 0:
+            return path
+        while old_size < high:
+            middle = low + _left(high - low)
+            if old_size <= middle:
+                path.append(self._root(middle, high))
+                high = middle
+            else:
+                path.append(self._root(low, middle))
+                low = middle
+        if low:
+            # A subtree that begins at leaf 0 is the old tree itself, whose root is known.
+            path.append(self._root(low, high))
+        path.reverse()
+        return path
+
+    def _sized(self, size: int | None) -> int:
+        if size is None:
+            return self.size
+        if not 0 <= size <= self.size:
+            raise ValueError(f"the size is {size}; accepted: 0 to {self.size}")
+        return size
+
+    @staticmethod
+    def _check(index: int, size: int) -> None:
+        if not 0 <= index < size:
+            raise ValueError(f"the index is {index}; accepted: 0 to {size - 1}")
+
+    def _node(self, level: int, index: int) -> bytes:
+        at = index * HASH_BYTES
+        return bytes(self._levels[level][at : at + HASH_BYTES])
+
+    def _root(self, low: int, high: int) -> bytes:
+        """Return the root over leaves low..high-1, where a split of the tree may leave them."""
+        peaks: list[bytes] = []
+        while low < high:
+            level = (high - low).bit_length() - 1
+            peaks.append(self._node(level, low >> level))
+            low += 1 << level
+        return _fold(peaks)
+
+
+def root(leaves: Iterable[bytes]) -> bytes:
+    """Return the root over leaf hashes of 32 bytes each."""
+    tree = Tree()
+    for leaf in leaves:
+        tree.append(leaf)
+    return tree.root()
+
+
+def inclusion_proof(leaves: Iterable[bytes], index: int) -> list[bytes]:
+    """Return one proof; for several of the same leaves, see `FullTree.inclusion_proof`."""
+    return FullTree(leaves).inclusion_proof(index)
+
+
+def consistency_proof(leaves: Iterable[bytes], old_size: int) -> list[bytes]:
+    """Return one proof; for several of the same leaves, see `FullTree.consistency_proof`."""
+    return FullTree(leaves).consistency_proof(old_size)
+
+
+def verify_inclusion(
+    leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
+) -> bool:
+    """Return whether a proof shows that leaf `index`, from 0, of the tree of `size` is `leaf`.
+
+    Args:
+        leaf: the leaf's hash, 32 bytes.
+        index: its place.
+        size: how many leaves the tree has.
+        proof: hashes from the leaf's sibling up.
+        root: the tree's root.
+    """
+    if not 0 <= index < size:
+        return False
+    node, at, last = leaf, index, size - 1
+    for other in proof:
+        if last == 0:
+            return False
+        if at & 1 or at == last:
+            node = _parent(other, node)
+            at, last = _climb(at, last)
+        else:
+            node = _parent(node, other)
+        at >>= 1
+        last >>= 1
+    return last == 0 and node == root
+
+
+def verify_consistency(
+    old_size: int, old_root: bytes, size: int, root: bytes, proof: Sequence[bytes]
+) -> bool:
+    """Return whether a proof shows that the tree of `size` leaves begins with that of `old_size`.
+
+    Args:
+        old_size: leaves of the smaller tree, 0 to `size`.
+        old_root: its root.
+        size: leaves of the greater tree.
+        root: its root.
+        proof: hashes as `FullTree.consistency_proof` gives them.
+    """
+    if not 0 <= old_size <= size:
+        return False
+    if old_size == 0:
+        return not proof and old_root == EMPTY_ROOT and (size > 0 or root == EMPTY_ROOT)
+    if old_size == size:
+        return not proof and old_root == root
+    rest = list(proof)
+    if old_size & (old_size - 1) == 0:
+        rest.insert(0, old_root)
+    if not rest:
+        return False
+    at, last = old_size - 1, size - 1
+    while at & 1:
+        at >>= 1
+        last >>= 1
+    old = new = rest[0]
+    for other in rest[1:]:
+        if last == 0:
+            return False
+        if at & 1 or at == last:
+            old, new = _parent(other, old), _parent(other, new)
+            at, last = _climb(at, last)
+        else:
+            new = _parent(new, other)
+        at >>= 1
+        last >>= 1
+    return last == 0 and old == old_root and new == root
+
+
+def _climb(at: int, last: int) -> tuple[int, int]:
+    """Pass the levels at which a node at the right edge has no sibling."""
+    while at and not at & 1:
+        at >>= 1
+        last >>= 1
+    return at, last
+
+
+def _left(size: int) -> int:
+    """Return how many of `size` leaves, two at least, go into the left half."""
+    return 1 << (size - 1).bit_length() - 1
+
+
+def _fold(peaks: Sequence[bytes]) -> bytes:
+    """Return the root over perfect subtrees, from the greatest at the left."""
+    if not peaks:
+        return EMPTY_ROOT
+    node = peaks[-1]
+    for peak in peaks[-2::-1]:
+        node = _parent(peak, node)
+    return node
+
+
+def _parent(left: bytes, right: bytes) -> bytes:
+    return sha256(b"\x01" + left + right).digest()

@@ -1,0 +1,433 @@
+"""Audits: who did what, when and why, one entry an operation, read from the tables.
+
+The `events` table names each event of an operation, its subject and its actor; the versions say
+what the subject was before and after. Nothing here reads the ledger: what only a payload holds
+(the reason of a deletion) the caller adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ledger import format_us
+from projections.audit_model import AuditedSubject, AuditEntry, FieldChange
+from projections.connection import Connection
+from projections.erasure import REDACTED
+from projections.projector import (
+    STATE_FIELDS,
+    decode_alias,
+    decode_session,
+    decode_state,
+    state_from_columns,
+)
+from projections.redactions import redaction_at
+from projections.snippet import ELLIPSIS
+
+SUBJECTS_MAX: Final = 20
+"""Subjects of one operation that an entry describes."""
+
+VALUE_CHARS: Final = 200
+"""Longest text of a value."""
+
+ENTRY_CHARS: Final = 200
+"""Characters that an entry takes about besides its values."""
+
+PAGE_CHARS_MAX: Final = 200_000
+"""A page ends beyond this many, whatever its limit."""
+
+TYPES: Final[dict[str, tuple[str, ...]]] = {
+    "added": ("memory_added",),
+    "changed": ("memory_updated", "memory_relinked"),
+    "deleted": ("memory_deleted",),
+    "restored": ("memory_restored",),
+    "redacted": ("memory_redacted", "redaction_explained", "redaction_completed"),
+    "session": ("session_started", "session_ended", "session_restored", "session_withdrawn"),
+    "alias": ("alias_added", "alias_removed"),
+    "workspace": ("workspace_created",),
+}
+"""Word for a kind of operation -> the events that make it one; `undo` is one of its own."""
+
+_ACTIONS: Final = {
+    "memory_added": "added",
+    "memory_updated": "changed",
+    "memory_relinked": "relinked",
+    "memory_deleted": "deleted",
+    "memory_restored": "restored",
+    "memory_redacted": "redacted",
+    "redaction_explained": "explained the redaction",
+    "redaction_completed": "completed the redaction",
+    "session_started": "began the session",
+    "session_ended": "ended the session",
+    "session_restored": "restored the session",
+    "session_withdrawn": "withdrew the session",
+    "alias_added": "named the entity",
+    "alias_removed": "removed the name",
+    "workspace_created": "created the workspace",
+    "agent_registered": "was first seen",
+}
+
+_KINDS: Final = (
+    (
+        "memory",
+        "SELECT id FROM memories WHERE rid = ?1 UNION ALL SELECT id FROM tombstones WHERE rid = ?1",
+    ),
+    ("session", "SELECT id FROM sessions WHERE rid = ?1"),
+    ("alias", "SELECT id FROM aliases WHERE rid = ?1"),
+    ("redaction", "SELECT id FROM redactions WHERE rid = ?1"),
+    ("workspace", "SELECT id FROM workspaces WHERE rid = ?1"),
+)
+
+_IN_WORKSPACE: Final = (
+    "(EXISTS (SELECT 1 FROM memories m WHERE m.rid = e.subject AND m.workspace = ?1) "
+    "OR EXISTS (SELECT 1 FROM tombstones t WHERE t.rid = e.subject AND t.workspace = ?1) "
+    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.rid = e.subject AND s.workspace = ?1) "
+    "OR EXISTS (SELECT 1 FROM aliases a WHERE a.rid = e.subject AND a.workspace = ?1) "
+    "OR EXISTS (SELECT 1 FROM redactions r WHERE r.rid = e.subject AND r.workspace = ?1) "
+    "OR (e.subject = ?1 AND e.type = 'workspace_created'))"
+)
+
+
+class AuditFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """Which operations: every condition that is given holds for one event of each."""
+
+    workspace: int | None
+    memory: str | None = None
+    entity_names: tuple[str, ...] = ()
+    actor: str | None = None
+    types: tuple[str, ...] = ()
+    """Words of `TYPES`, or `undo`."""
+    session_id: str | None = None
+    from_seq: int = 1
+    to_seq: int = 2**63 - 1
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Operations in order."""
+
+    entries: tuple[AuditEntry, ...]
+    has_more: bool
+    deletions: dict[int, int]
+    """Position of an operation -> of its first deletion, whose reason the ledger may hold."""
+
+
+class _Event(msgspec.Struct, frozen=True):
+    seq: int
+    type: str
+    subject: int
+    actor: int
+    t_us: int
+    undo: int | None
+
+
+def find_entries(
+    connection: Connection, filters: AuditFilters, *, after: int | None, limit: int, newest: bool
+) -> AuditPage:
+    """Return operations that satisfy filters.
+
+    Args:
+        connection: in a read transaction.
+        filters: which.
+        after: position of the last operation of the page before; None for the first page.
+        limit: how many at most.
+        newest: newest first, else oldest first.
+    """
+    entries: list[AuditEntry] = []
+    chars = 0
+    rid = None if filters.memory is None else rid_of_memory(connection, filters)
+    if filters.memory is not None and rid is None:
+        return AuditPage(entries=(), has_more=False, deletions={})
+    deletions: dict[int, int] = {}
+    has_more = False
+    batches = _batches(connection, filters, rid, after=after, newest=newest)
+    for batch in batches:
+        if len(entries) == limit or chars > PAGE_CHARS_MAX:
+            has_more = True
+            break
+        entry, deletion = _entry(connection, batch, rid)
+        entries.append(entry)
+        chars += _chars(entry)
+        if deletion is not None:
+            deletions[batch] = deletion
+    return AuditPage(entries=tuple(entries), has_more=has_more, deletions=deletions)
+
+
+def rid_of_memory(connection: Connection, filters: AuditFilters) -> int | None:
+    """Return the rid of the memory that the filters name, also of one that is gone."""
+    return connection.integer(
+        "SELECT rid FROM memories WHERE id = ?1 AND workspace = ?2 "
+        "UNION ALL SELECT rid FROM tombstones WHERE id = ?1 AND workspace = ?2",
+        (filters.memory, filters.workspace),
+    )
+
+
+def last_position_until(connection: Connection, t_us: int) -> int:
+    """Return the greatest position of an event that is not later than an instant; 0 if none is."""
+    return (
+        connection.integer(
+            "SELECT seq FROM events WHERE t_us <= ? ORDER BY seq DESC LIMIT 1", (t_us,)
+        )
+        or 0
+    )
+
+
+def redacted_records(connection: Connection) -> dict[int, str]:
+    """Return every record that a redaction names, erased or to be erased: position -> digest."""
+    return dict(connection.execute("SELECT seq, digest FROM redaction_targets ORDER BY seq"))
+
+
+def _batches(
+    connection: Connection,
+    filters: AuditFilters,
+    rid: int | None,
+    *,
+    after: int | None,
+    newest: bool,
+) -> Iterator[int]:
+    """Yield the positions of operations, each once, in order."""
+    sql, params = _query(filters, rid, after=after, newest=newest)
+    last = None
+    for (batch,) in connection.execute(sql, params):
+        if batch != last:
+            yield batch
+            last = batch
+
+
+def _query(
+    filters: AuditFilters, rid: int | None, *, after: int | None, newest: bool
+) -> tuple[str, list[Any]]:
+    # A batch's events are neighbours, so the order of positions is that of batches.
+    params: list[Any] = [filters.workspace]
+    parts: list[str] = []
+
+    def add(sql: str, *values: object) -> None:
+        parts.append(sql)
+        params.extend(values)
+
+    low, high = filters.from_seq, filters.to_seq
+    if after is not None and newest:
+        high = min(high, after - 1)
+    if after is not None and not newest:
+        low = max(low, after + 1)
+        add("e.batch > ?", after)
+    add("e.seq BETWEEN ? AND ?", low, high)
+    if rid is not None:
+        # Its first event is found by its position, the others by their index.
+        add(
+            "e.seq IN (SELECT ? UNION ALL SELECT seq FROM events "
+            "WHERE subject = ? AND subject <> seq)",
+            rid,
+            rid,
+        )
+    else:
+        parts.append(_IN_WORKSPACE)
+    if filters.entity_names:
+        marks = ", ".join("?" * len(filters.entity_names))
+        add(
+            f"e.subject IN (SELECT rid FROM memories WHERE entity_name IN ({marks}) UNION ALL "
+            "SELECT v.rid FROM tombstones t JOIN memory_versions v ON v.rid = t.rid "
+            f"WHERE v.state IS NOT NULL AND json_extract(v.state, '$.entity_name') IN ({marks}))",
+            *filters.entity_names,
+            *filters.entity_names,
+        )
+    if filters.actor is not None:
+        add("e.actor IN (SELECT rid FROM agents WHERE name = ?)", filters.actor)
+    if filters.types:
+        kinds = [kind for word in filters.types for kind in TYPES.get(word, ())]
+        is_undo = " OR e.undo IS NOT NULL" if "undo" in filters.types else ""
+        add(f"(e.type IN ({', '.join('?' * len(kinds))}){is_undo})", *kinds)
+    if filters.session_id is not None:
+        add(
+            "e.subject IN (SELECT rid FROM memories WHERE session_id = ? UNION ALL "
+            "SELECT rid FROM sessions WHERE id = ?)",
+            filters.session_id,
+            filters.session_id,
+        )
+    order = "DESC" if newest else "ASC"
+    # Parameter 1 is the workspace even where no condition needs it.
+    where = " AND ".join(["?1 IS ?1", *parts])
+    return f"SELECT e.batch FROM events e WHERE {where} ORDER BY e.seq {order}", params
+
+
+def _entry(connection: Connection, batch: int, rid: int | None) -> tuple[AuditEntry, int | None]:
+    """Return an operation, and the position of its first deletion if it has one."""
+    events: list[_Event] = []
+    subjects: dict[int, list[_Event]] = {}
+    for seq, of, kind, subject, actor, t_us, undo in connection.execute(
+        "SELECT seq, batch, type, subject, actor, t_us, undo FROM events "
+        "WHERE seq >= ? ORDER BY seq",
+        (batch,),
+    ):
+        if of != batch:
+            break
+        event = _Event(seq, kind, subject, actor, t_us, undo)
+        events.append(event)
+        subjects.setdefault(subject, []).append(event)
+    shown = list(subjects.items())
+    if rid is not None:
+        shown.sort(key=lambda item: item[0] != rid)
+    first = events[0]
+    redaction = _redaction_of(events)
+    told = redaction_at(connection, redaction) if redaction is not None else None
+    described = tuple(_subject(connection, *item) for item in shown[:SUBJECTS_MAX])
+    deletions = [event.seq for event in events if event.type == "memory_deleted"]
+    entry = AuditEntry(
+        position=batch,
+        at=format_us(first.t_us),
+        actor=connection.value("SELECT name FROM agents WHERE rid = ?", (first.actor,)) or "",
+        action=_action(events, described),
+        subjects=described,
+        subjects_count=len(subjects),
+        reason=None if told is None else told.reason,
+        redaction_id=None if told is None else told.id,
+        undoes=first.undo,
+        undone_by=connection.integer("SELECT max(batch) FROM events WHERE undo = ?", (batch,)),
+    )
+    return entry, deletions[0] if deletions else None
+
+
+def _redaction_of(events: Sequence[_Event]) -> int | None:
+    for event in events:
+        if event.type in ("redaction_explained", "redaction_completed"):
+            return event.subject
+    return None
+
+
+def _action(events: Sequence[_Event], subjects: Sequence[AuditedSubject]) -> str:
+    """Say in words what an operation did, taken together."""
+    if events[0].undo is not None:
+        return f"undid {events[0].undo}"
+    kinds = {event.type for event in events}
+    if "memory_redacted" in kinds:
+        return "redacted"
+    if "memory_added" in kinds and any(each.action == "superseded" for each in subjects):
+        return "superseded"
+    for kind in ("memory_deleted", "memory_added"):
+        if kind in kinds:
+            return _ACTIONS[kind]
+    return _ACTIONS[events[0].type]
+
+
+def _subject(connection: Connection, rid: int, events: Sequence[_Event]) -> AuditedSubject:
+    kind, subject_id = _kind_of(connection, rid)
+    first, last = events[0], events[-1]
+    action = _ACTIONS[first.type]
+    if first.type == "memory_redacted":
+        return AuditedSubject(
+            id=subject_id,
+            kind=kind,
+            action=action,
+            redacted_records=_targets(connection, first.seq),
+            is_redacted=True,
+        )
+    before, was_erased = _state(connection, kind, rid, first.seq - 1)
+    after, is_erased = _state(connection, kind, rid, last.seq)
+    said = after or before
+    if _superseded(before) != _superseded(after) and after is not None and _superseded(after):
+        action = "superseded"
+    return AuditedSubject(
+        id=subject_id,
+        kind=kind,
+        action=action,
+        title=getattr(said, "title", None),
+        entity_name=getattr(said, "entity_name", None),
+        changes=() if after is None else _changes(before, after),
+        is_redacted=was_erased or is_erased,
+    )
+
+
+def _superseded(state: msgspec.Struct | None) -> str | None:
+    return getattr(state, "superseded_by", None)
+
+
+def _kind_of(connection: Connection, rid: int) -> tuple[str, str]:
+    for kind, sql in _KINDS:
+        found = connection.value(sql, (rid,))
+        if found is not None:
+            return kind, found
+    return "event", ""
+
+
+def _targets(connection: Connection, seq: int) -> int:
+    """Count the records about a subject that the redaction of an event erases."""
+    return (
+        connection.integer(
+            "SELECT count(*) FROM events i JOIN events x ON x.seq BETWEEN i.batch AND i.seq "
+            "AND x.batch = i.batch AND x.type = 'redaction_explained' "
+            "JOIN redaction_targets t ON t.redaction = x.subject "
+            "JOIN events e ON e.seq = t.seq AND e.subject = i.subject WHERE i.seq = ?",
+            (seq,),
+        )
+        or 0
+    )
+
+
+def _state(
+    connection: Connection, kind: str, rid: int, seq: int
+) -> tuple[msgspec.Struct | None, bool]:
+    """Return what a subject said after a position, and whether that was erased."""
+    if kind == "memory":
+        return _memory_state(connection, rid, seq)
+    if kind not in ("session", "alias"):
+        return None, False
+    row = connection.one(
+        "SELECT v.state, t.seq IS NOT NULL FROM subject_versions v LEFT JOIN redaction_targets t "
+        "ON t.seq = v.from_seq WHERE v.rid = ? AND v.from_seq <= ? "
+        "ORDER BY v.from_seq DESC LIMIT 1",
+        (rid, seq),
+    )
+    if row is None or row[0] is None:
+        return None, row is not None and bool(row[1])
+    decode = decode_session if kind == "session" else decode_alias
+    return decode(row[0]), False
+
+
+def _memory_state(connection: Connection, rid: int, seq: int) -> tuple[msgspec.Struct | None, bool]:
+    row = connection.one(
+        "SELECT state, status FROM memory_versions WHERE rid = ?1 AND from_seq <= ?2 "
+        "AND (to_seq IS NULL OR to_seq > ?2) ORDER BY from_seq DESC LIMIT 1",
+        (rid, seq),
+    )
+    if row is not None:
+        text, status = row
+        return (None, status == REDACTED) if text is None else (decode_state(text), False)
+    row = connection.one(
+        f"SELECT {', '.join(STATE_FIELDS)} FROM memories WHERE rid = ? AND last_seq <= ?",
+        (rid, seq),
+    )
+    return (None, False) if row is None else (state_from_columns(row), False)
+
+
+def _changes(before: msgspec.Struct | None, after: msgspec.Struct) -> tuple[FieldChange, ...]:
+    """Return the fields in which two states differ; against nothing, those that are set."""
+    blank = before or _blank(type(after))
+    changes = []
+    for field in after.__struct_fields__:
+        old, new = getattr(blank, field), getattr(after, field)
+        if old != new or (before is None and field in ("content", "layer")):
+            told = None if before is None else _value(old)
+            changes.append(FieldChange(field=field, before=told, after=_value(new)))
+    return tuple(changes)
+
+
+def _blank(kind: type[msgspec.Struct]) -> msgspec.Struct:
+    """Return a state that says nothing: every field that must be given is empty."""
+    needed = {field.name: "" for field in msgspec.structs.fields(kind) if field.required}
+    return kind(**needed)
+
+
+def _value(value: object) -> str | None:
+    if value is None or value in ((), {}, ""):
+        return None
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + ELLIPSIS
+
+
+def _chars(entry: AuditEntry) -> int:
+    return ENTRY_CHARS * (1 + len(entry.subjects)) + sum(
+        len(change.before or "") + len(change.after or "")
+        for subject in entry.subjects
+        for change in subject.changes
+    )
