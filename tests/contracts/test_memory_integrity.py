@@ -11,7 +11,8 @@ from agmi.attacks.base import Attack
 from agmi.attacks.memory_specific import ALL_MEMORY_ATTACKS
 from agmi.check import verdict
 
-from server import ListArgs, open_store
+from server import AddArgs, ListArgs, open_store
+from server.errors import DamagedError
 from tests.cases.ways import CommandHost, command_host
 from tests.support.integrity import AT_REST, EDITS, FRONT_DOOR, SUITE, VERDICTS
 from tests.support.tampering import SCENES, Scene, StoreThroughItsDoor, StoreUnderEdit, at_rest
@@ -62,7 +63,7 @@ def test_an_edit_behind_the_stores_back_has_the_result_that_is_written_down(
 @pytest.mark.parametrize(
     "attack", AT_REST_ATTACKS_WITH_SNAPSHOT[:-1], ids=lambda attack: attack.name
 )
-def test_a_search_after_an_edit_of_the_ledger_still_answers_with_what_was_stored(
+def test_after_an_edit_of_the_ledger_reads_answer_with_what_was_stored_and_a_write_is_refused(
     host: CommandHost, attack: type[Attack]
 ) -> None:
     store = at_rest(scene("ledger: search"), host)
@@ -73,6 +74,14 @@ def test_a_search_after_an_edit_of_the_ledger_still_answers_with_what_was_stored
         attack().tamper(store)
         assert contents(store) == before
         assert len(before) == 5
+        with open_store(store.home) as memory:
+            if attack.name == "forge":
+                memory.add(AddArgs(content="after it", layer="semantic"))
+            else:
+                with pytest.raises(DamagedError):
+                    memory.add(AddArgs(content="over it", layer="semantic"))
+        kept = [*(store.home / "ledger" / "quarantine").iterdir()]
+        assert len(kept) == (attack.name == "forge")
     finally:
         store.teardown()
 

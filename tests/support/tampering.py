@@ -42,14 +42,45 @@ OTHERS: Final = "other"
 # ---------------------------------------------------------------------------- the questions
 
 
+Run = Callable[..., Finished]
+"""Runs the command on the home that is under edit."""
+
+
+class Kept(NamedTuple):
+    """What an operator keeps where the attacker cannot write, and asks `verify` to compare with.
+
+    Attributes:
+        note: Takes it after a write: runs the command, writes the file that is kept.
+        options: The options of `verify` that name the file.
+    """
+
+    note: Callable[[Run, Path], None]
+    options: Callable[[Path], list[str]]
+
+
+def _note_head(run: Run, kept: Path) -> None:
+    """Keep the head; only of a ledger that still holds the one before.
+
+    Whoever noted the head of a ledger that was cut would take the cut for the truth.
+    """
+    if kept.exists():
+        held = run("verify", *HEAD.options(kept))
+        if held.status:
+            raise RuntimeError(_complaint(held))
+    kept.write_bytes(run("digest").out.splitlines()[0])
+
+
+HEAD: Final = Kept(note=_note_head, options=lambda kept: ["--head", kept.read_text()])
+"""The first line of `mnemolog digest`."""
+
+
 class Asked(NamedTuple):
-    """A store that is asked whether it is intact, and what its operator kept elsewhere."""
+    """A store that is asked whether it is intact."""
 
     home: Path
-    run: Callable[..., Finished]
-    """Runs the command on the home."""
-    head: str
-    """The first line of `mnemolog digest` after the last genuine write, where a scene keeps it."""
+    run: Run
+    kept: Path
+    """The file that its operator keeps elsewhere, where a scene has one."""
 
 
 Question = Callable[[Asked], str | None]
@@ -75,9 +106,9 @@ def verified(*options: str) -> Question:
     return lambda asked: _complaint(asked.run("verify", *options))
 
 
-def verified_against_the_head(asked: Asked) -> str | None:
-    """Ask `mnemolog verify` to compare with the head that was noted elsewhere."""
-    return _complaint(asked.run("verify", "--head", asked.head))
+def verified_against(kept: Kept) -> Question:
+    """Ask `mnemolog verify` to compare with what is kept elsewhere."""
+    return lambda asked: _complaint(asked.run("verify", *kept.options(asked.kept)))
 
 
 def _complaint(finished: Finished) -> str | None:
@@ -106,7 +137,7 @@ class Scene(NamedTuple):
             has to ask it.
         rehashes: Every digest after the edit is computed anew, so that the ledger is well formed.
         drops_projections: The tables are deleted, and with them how far they had come.
-        keeps_head: The operator notes the head elsewhere after each genuine write.
+        keeps: What the operator keeps elsewhere after each genuine write.
     """
 
     name: str
@@ -115,7 +146,7 @@ class Scene(NamedTuple):
     detection_point: str
     rehashes: bool = False
     drops_projections: bool = False
-    keeps_head: bool = False
+    keeps: Kept | None = None
 
 
 SCENES: Final = (
@@ -134,11 +165,11 @@ SCENES: Final = (
     Scene(
         "new hashes, no tables: verify --head",
         "ledger",
-        verified_against_the_head,
+        verified_against(HEAD),
         "audit",
         rehashes=True,
         drops_projections=True,
-        keeps_head=True,
+        keeps=HEAD,
     ),
     Scene("tables: search", "tables", searched, "read"),
     Scene("tables: verify", "tables", verified(), "audit"),
@@ -170,7 +201,7 @@ class StoreUnderEdit(MemoryAdapter):
     def setup(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="mnemolog-agmi-", dir=MEMORY_DISK))
         self.home = self._folder / "home"
-        self._head = "ledger 0"
+        self._kept = self._folder / "kept"
 
     def teardown(self) -> None:
         shutil.rmtree(self._folder)
@@ -189,18 +220,8 @@ class StoreUnderEdit(MemoryAdapter):
             actor = ACTORS[number % len(ACTORS)]
             with open_store(self.home, workspace=workspace, actor=actor) as memory:
                 memory.add(AddArgs(content=text, layer="semantic"))
-        if self.scene.keeps_head:
-            self._note_head()
-
-    def _note_head(self) -> None:
-        """Keep the head where the store is not; only of a ledger that still holds the one before.
-
-        Whoever noted the head of a ledger that was cut would take the cut for the truth.
-        """
-        held = self._run("verify", "--head", self._head)
-        if held.status:
-            raise RuntimeError(_complaint(held))
-        self._head = self._run("digest").out.decode().splitlines()[0]
+        if self.scene.keeps is not None:
+            self.scene.keeps.note(self._run, self._kept)
 
     def _run(self, *arguments: str) -> Finished:
         return self._host.run(self.home, *arguments)
@@ -209,7 +230,7 @@ class StoreUnderEdit(MemoryAdapter):
         """Do nothing: whoever asks is another process or another session."""
 
     def verify(self) -> bool:
-        self.verify_detail = self.scene.question(Asked(self.home, self._run, self._head))
+        self.verify_detail = self.scene.question(Asked(self.home, self._run, self._kept))
         return self.verify_detail is None
 
     # ------------------------------------------------------------------ copies of all its files
