@@ -151,7 +151,7 @@ Not promised
     * A Ledger object belongs to the process that opened it.
 """
 
-from ledger.backup import BackupReport, backup
+from ledger.backups import BackupReport, backup
 from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
 from ledger.errors import (

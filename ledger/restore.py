@@ -18,7 +18,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from ledger.backup import LedgerCopy, Progress
+from ledger.backups import LedgerCopy, Progress
 from ledger.clock import Clock
 from ledger.errors import (
     BackupDamagedError,
@@ -288,6 +288,8 @@ class Restoration:
             return None
         stamp = format_us(self._clock.now_us()).replace(":", "").replace("-", "")
         aside = self._home / f"{_REPLACED}{stamp}"
+        if aside.exists():
+            aside = aside.with_name(f"{aside.name}-{self._ids.new_id()}")
         with ExitStack() as held:
             # First the sealer's, as whoever seals or redacts does.
             for path in (self._present.seal_lock, self._present.lock):
