@@ -1,5 +1,6 @@
 """E-3, R-4 and F-1: copies of a store that is in use, and putting one back."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -58,7 +59,14 @@ class Writer:
         assert self.failed == []
 
 
-def kill_one(home: Path, folder: Path) -> list[Path]:
+def added(host: CommandHost, home: Path, *arguments: str) -> str:
+    """Store a memory; return its id."""
+    done = host.run(home, "add", *arguments, "--json")
+    assert done.status == 0, done.err
+    return str(json.loads(done.out)["id"])
+
+
+def kill_one(home: Path, folder: Path) -> Path:
     """Kill a backup while it copies; return what it has left."""
     for attempt in range(KILLS_MAX):
         target = folder / f"killed-{attempt}"
@@ -69,9 +77,11 @@ def kill_one(home: Path, folder: Path) -> list[Path]:
             while process.poll() is None and not list(folder.glob("*.partial-*/log/*")):
                 pass
             process.send_signal(signal.SIGKILL)
-        if left := list(folder.glob("killed-*.partial-*")):
+        for left in folder.glob("killed-*.partial-*"):
             assert not target.exists()
-            return left
+            if not (left / "FORMAT").exists():
+                return left
+            shutil.rmtree(left)  # all was there but the name: too late to be a case of it
     pytest.fail("no backup was caught at its work")
 
 
@@ -80,33 +90,33 @@ def test_e3_each_backup_holds_what_was_acknowledged_before_it_began(
 ) -> None:
     home, copies = folder / "home", folder / "copies"
     copies.mkdir()
+    added(host, home, "the first")
     writers = [Writer(home, "one"), Writer(home, "two")]
     expected: dict[Path, set[str]] = {}
     try:
         for number in range(BACKUPS):
             for writer in writers:
                 writer.go_on()
-            if number == BACKUPS // 2:
-                (left,) = kill_one(home, copies)
             target = copies / f"backup {number}"
             before = {text for writer in writers for text in writer.acknowledged}
             made = host.run(home, "backup", str(target), "--json")
             assert made.status == 0, made.err
             expected[target] = before
+        left = kill_one(home, copies)
     finally:
         for writer in writers:
             writer.stop()
 
     assert open_to_others(copies / "backup 0") == {}
-    for number, (target, acknowledged) in enumerate(expected.items()):
+    elsewhere = home
+    for target, acknowledged in expected.items():
         assert open_to_others(target) == {}
-        elsewhere = folder / f"elsewhere {number}"
+        elsewhere = folder / f"home of {target.name}"
         assert host.run(elsewhere, "restore", str(target)).status == 0
         assert verify(elsewhere / "ledger").notes == []
         assert verify(elsewhere / "ledger").ok
         assert acknowledged <= contents(elsewhere).counts.keys()
-    assert len(acknowledged) > EACH * BACKUPS
-    assert len(list((target / "log").iterdir())) > 2
+    assert len(list((elsewhere / "ledger" / "log").iterdir())) > 2
     assert_sound(elsewhere)
     refused = host.run(folder / "never", "restore", str(left))
     assert refused.status in {1, 2}
@@ -118,8 +128,7 @@ def test_r4_a_backup_that_is_put_back_does_not_bring_a_redacted_memory_back(
 ) -> None:
     home, copy = folder / "home", folder / "copy"
     assert host.run(home, "add", "the ferry leaves at noon").status == 0
-    added = host.run(home, "add", f"the code is {SECRET}", "--tag", SECRET, "--json")
-    secret = str(added.json["id"])
+    secret = added(host, home, f"the code is {SECRET}", "--tag", SECRET)
     assert host.run(home, "backup", str(copy)).status == 0
     original = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     assert any(SECRET.encode() in data for data in original.values())
@@ -128,19 +137,19 @@ def test_r4_a_backup_that_is_put_back_does_not_bring_a_redacted_memory_back(
 
     refused = host.run(home, "restore", str(copy))
     assert refused.status == 2
-    assert "put aside only if that is asked for" in refused.err
+    assert b"put aside only if that is asked for" in refused.err
     restored = host.run(home, "restore", str(copy), "--replace", "--json")
 
     assert restored.status == 0, restored.err
-    assert restored.json["erased"] == 1
-    listed = host.run(home, "list")
-    assert "noon" in listed.out
-    assert SECRET not in listed.out
-    assert "later" not in listed.out
-    assert host.run(home, "search", SECRET).out == ""
-    assert SECRET not in host.run(home, "inspect", secret).out
+    assert json.loads(restored.out)["erased"] == 1
+    listed = host.run(home, "list").out
+    assert b"noon" in listed
+    assert b"later" not in listed
+    # Before a search for it, which the activity log notes.
     for path in home.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes()
+    shown = (listed, host.run(home, "search", SECRET).out, host.run(home, "inspect", secret).out)
+    assert not any(SECRET.encode() in out for out in shown)
     report = verify(home / "ledger")
     assert (report.ok, report.redacted) == (True, 1)
     assert_sound(home)
@@ -153,7 +162,7 @@ def test_r4_it_stays_out_of_a_home_that_has_lost_its_ledger(
     folder: Path, host: CommandHost
 ) -> None:
     home, copy = folder / "home", folder / "copy"
-    secret = str(host.run(home, "add", f"the code is {SECRET}", "--json").json["id"])
+    secret = added(host, home, f"the code is {SECRET}")
     assert host.run(home, "backup", str(copy)).status == 0
     assert host.run(home, "redact", secret, "--reason", "asked for", "--yes").status == 0
     shutil.rmtree(home / "ledger")
