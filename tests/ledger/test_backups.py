@@ -24,6 +24,7 @@ from ledger import (
 )
 from ledger import backups as backup_module
 from ledger.backups import LedgerCopy
+from ledger.manifest import encode_manifest, new_manifest
 from tests.support.ledgers import (
     SMALL,
     Crash,
@@ -307,10 +308,45 @@ def test_what_is_redacted_meanwhile_is_redacted_in_the_backup(
     assert (report.events, report.redacted) == (7, 3)
     copy = open_ledger(target)
     assert said(copy.read(Position.start)) == [None, None, "three", None, "five"]
-    # The last segment of the copy is raw and holds a record without payload.
-    targets = digests(copy, [5])
-    assert open_redactor(copy).rewrite(targets) == []
     assert verify(target).ok
+
+
+def test_the_live_segment_of_a_backup_may_hold_what_was_redacted(
+    root: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_ledger(root)
+    known = append_each(ledger, "one", "two")
+    targets = digests(ledger, [1])
+    end = name(ledger, targets, known)
+
+    def erase() -> None:
+        open_redactor(open_ledger(root)).rewrite(targets)
+
+    meanwhile(monkeypatch, erase)
+
+    assert backup(ledger, target).redacted == 1
+
+    copy = open_ledger(target)
+    before = tree(target / "log")
+    assert open_redactor(copy).rewrite(targets) == []
+    assert tree(target / "log") == before
+    assert append_each(copy, "three", known=end).seq == 4
+
+
+def test_a_file_that_is_gone_for_good_is_missed_once(root: Path, target: Path) -> None:
+    ledger = open_ledger(root, options=SMALL)
+    end = append_each(ledger, "one", "two")
+    open_sealer(ledger).run()
+    (root / "log" / f"{1:020d}.g0.jsonl.zst").unlink()
+
+    with pytest.raises(LedgerDamagedError, match="segment_missing"):
+        backup(ledger, target)
+    shutil.rmtree(root / "log")
+    (root / "log").mkdir()
+    (root / "MANIFEST.json").write_bytes(encode_manifest(new_manifest(ledger.id)))
+    copy = LedgerCopy(ledger.layout, ledger.identity, target, files=QuickFiles())
+    with pytest.raises(LedgerDamagedError, match="segment_missing"):
+        copy.take(end, lambda _phase, _done, _total: None)
 
 
 def test_the_original_may_be_put_back_to_another_state_meanwhile(
