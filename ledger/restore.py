@@ -127,7 +127,7 @@ class Restoration:
 
         Raises:
             LedgerNotFoundError: the source holds no ledger.
-            BackupDamagedError: the source is damaged.
+            BackupDamagedError: the source is damaged, or ends in bytes that no append finished.
             BackupRefusedError: the home has a ledger and `replace` is not given.
             LedgerError: the source cannot be read, or the home not written.
             LockTimeoutError: another restore is at work in this home.
@@ -210,10 +210,9 @@ class Restoration:
         self._progress("verify", 0, 1)
         report = verify(root, known)
         self._progress("verify", 1, 1)
-        # What no append had finished is left out of the copy.
-        problems = [problem for problem in report.problems if problem.kind != "torn_tail"]
-        if problems:
-            raise BackupDamagedError(root, problems)
+        # An unfinished end counts too: it may be a record that was acknowledged and went bad since.
+        if not report.ok:
+            raise BackupDamagedError(root, report.problems)
         return report
 
     # ------------------------------------------------------------------ what was erased since

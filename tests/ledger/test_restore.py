@@ -121,14 +121,18 @@ def test_a_copy_is_put_into_a_home_that_has_none(home: Path, copy: Path) -> None
     assert append_each(open_home(home), "three", known=end).seq == 3
 
 
-def test_what_no_append_had_finished_is_left_out(home: Path, copy: Path) -> None:
+def test_bytes_at_the_end_that_may_have_been_a_record_are_not_left_out_in_silence(
+    home: Path, copy: Path
+) -> None:
     ledger = open_ledger(copy)
-    append_each(ledger, "one")
-    with live_path(ledger).open("ab") as file:
-        file.write(b"torn")
+    append_each(ledger, "one", "two")
+    data = live_path(ledger).read_bytes()
+    live_path(ledger).write_bytes(data.replace(b"two", b"owt"))
 
-    assert restore(copy, home).events == 1
-    assert verify(home / "ledger").ok
+    with pytest.raises(BackupDamagedError, match="torn_tail"):
+        restore(copy, home)
+
+    assert not home.exists()
 
 
 def test_a_ledger_that_is_there_is_replaced_only_when_that_is_asked_for(
