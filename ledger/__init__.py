@@ -134,6 +134,18 @@ Redacting (legal order of calls)
     Since the salt goes with the payload, the commitment that stays in the header does not help to
     guess the text.
 
+Backup and restore
+    `backup` takes the end under the lock and copies every segment up to it, whatever is sealed,
+    rolled or redacted meanwhile. The segment that holds the end becomes the live one of the copy,
+    raw and without what follows; so a copy may be rolled elsewhere than its original. It is made as
+    `<target>.partial-<id>`, FORMAT last, verified, and renamed.
+
+    `Restoration` makes such a copy of a copy as `<home>/ledger.partial-<id>`, under a lock on
+    `<home>/RESTORE`; appends a `memory_redacted` (same redaction, `cause` the redaction) for each
+    record that `<home>/redactions` or the present ledger knows as erased and the copy does not;
+    rewrites; verifies; and lets it change names with the present ledger, which becomes
+    `<home>/ledger.replaced-<time>`, under that one's SEAL and LOCK.
+
 Not promised
     * `read` may show records whose sync has not returned, or has failed; only what `commit` or
       `catch_up` returned is durable. `until_seq` keeps to that.
@@ -151,7 +163,7 @@ Not promised
     * A Ledger object belongs to the process that opened it.
 """
 
-from ledger.backup import BackupReport, backup
+from ledger.backups import BackupReport, backup
 from ledger.checkpoints import (
     MadeCheckpoint,
     Proof,

@@ -18,7 +18,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from ledger.backup import LedgerCopy, Progress
+from ledger.backups import LedgerCopy, Progress
 from ledger.clock import Clock
 from ledger.errors import (
     BackupDamagedError,
@@ -127,7 +127,7 @@ class Restoration:
 
         Raises:
             LedgerNotFoundError: the source holds no ledger.
-            BackupDamagedError: the source is damaged.
+            BackupDamagedError: the source is damaged, or ends in bytes that no append finished.
             BackupRefusedError: the home has a ledger and `replace` is not given.
             LedgerError: the source cannot be read, or the home not written.
             LockTimeoutError: another restore is at work in this home.
@@ -210,10 +210,9 @@ class Restoration:
         self._progress("verify", 0, 1)
         report = verify(root, known)
         self._progress("verify", 1, 1)
-        # What no append had finished is left out of the copy.
-        problems = [problem for problem in report.problems if problem.kind != "torn_tail"]
-        if problems:
-            raise BackupDamagedError(root, problems)
+        # An unfinished end counts too: it may be a record that was acknowledged and went bad since.
+        if not report.ok:
+            raise BackupDamagedError(root, report.problems)
         return report
 
     # ------------------------------------------------------------------ what was erased since
@@ -288,6 +287,8 @@ class Restoration:
             return None
         stamp = format_us(self._clock.now_us()).replace(":", "").replace("-", "")
         aside = self._home / f"{_REPLACED}{stamp}"
+        if aside.exists():
+            aside = aside.with_name(f"{aside.name}-{self._ids.new_id()}")
         with ExitStack() as held:
             # First the sealer's, as whoever seals or redacts does.
             for path in (self._present.seal_lock, self._present.lock):

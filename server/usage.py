@@ -25,7 +25,10 @@ GROUPS: Final = (
     ("Revise and forget", ("update", "delete", "redact", "undo")),
     ("Look closer", ("inspect", "health", "activity", "audit", "export")),
     ("Organise", ("session", "alias")),
-    ("The store itself", ("doctor", "rebuild", "verify", "checkpoint", "replay", "digest")),
+    (
+        "The store itself",
+        ("doctor", "backup", "restore", "rebuild", "verify", "checkpoint", "replay", "digest"),
+    ),
     ("Set up and serve", ("serve", "config", "demo")),
 )
 """Heading -> commands, as the help lists them."""
@@ -39,7 +42,15 @@ FAMILIES: Final = {
 }
 """Commands of two words: what their first word is about."""
 
-OFFLINE: Final = ("rebuild", "verify", "checkpoint", "replay", "digest")
+OFFLINE: Final = (
+    "rebuild",
+    "verify",
+    "checkpoint",
+    "replay",
+    "digest",
+    "backup",
+    "restore",
+)
 
 _NAME_CHARS: Final = 10
 _LINE: Final = 79
@@ -129,10 +140,10 @@ def make_parser(only: str | None = None) -> CommandParser:
 
         add_config_command(commands)
     if wanted(*OFFLINE):
-        from projections.offline import add_commands
+        from projections import backups, offline
 
-        for offline in add_commands(commands):
-            _add_home(offline)
+        for made in (*offline.add_commands(commands), *backups.add_commands(commands)):
+            _add_home(made)
     if wanted("activity"):
         _add_activity(commands)
     if wanted("doctor"):
