@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -481,10 +482,10 @@ def _guess_total(sources: list[Source]) -> int:
     if not sources:
         return 0
     newest = sources[-1]
-    try:
-        return newest.first - 1 + newest.path.stat().st_size // _RECORD_BYTES_GUESS
-    except OSError:
-        return newest.first - 1
+    total = newest.first - 1
+    with suppress(OSError):
+        total += newest.path.stat().st_size // _RECORD_BYTES_GUESS
+    return total
 
 
 def _no_progress(_done: int, _total: int) -> None:
