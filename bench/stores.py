@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def build(home: Path, size: int) -> dict[str, Any]:
     The substring index is filled, as `mnemolog rebuild` does, and left to nobody's background.
     """
     ledger = open_ledger(home)
-    appended = _append(ledger, size)
+    appended = append_events(ledger, size)
     began = time.perf_counter()
     sealer = Sealer(ledger)
     sealer.run()
@@ -144,20 +145,30 @@ def _index_substrings(generations: Generations) -> None:
     generation.close()
 
 
-def _append(ledger: Ledger, size: int) -> dict[str, float]:
-    """Append a store's events; the times are those of the ledger alone."""
+def append_events(ledger: Ledger, size: int, *, different: int | None = None) -> dict[str, float]:
+    """Append a store's events; the times are those of the ledger alone.
+
+    Args:
+        ledger: where to; it is empty.
+        size: how many memories.
+        different: how many texts to make up before they are used again; None: all of them.
+
+    """
     ids, corpus = RandomIds(), Corpus()
     workspace, agent = ids.new_id(), ids.new_id()
     introductions = [
         NewEvent(agent, AgentRegistered(salt=ids.new_salt(), name="bench")),
         NewEvent(workspace, WorkspaceCreated(salt=ids.new_salt(), name="default")),
     ]
+    memories = corpus.memories(0, size)
+    if different is not None:
+        memories = cycle(list(corpus.memories(0, different)))
     wall, cpu = 0.0, 0.0
     end = Position.start
     for start in range(0, size, GROUP):
         additions = [
             NewEvent(ids.new_id(), MemoryAdded(salt=ids.new_salt(), memory=_state(memory)))
-            for memory in corpus.memories(start, min(GROUP, size - start))
+            for memory in islice(memories, min(GROUP, size - start))
         ]
         events = [*introductions, *additions]
         introductions = []
