@@ -22,7 +22,6 @@ EMBEDDINGS: Final = "vectors and embedders"
 IMPORT: Final = "importing documents"
 BACKUP: Final = "backup and restore"
 AUDIT: Final = "exporting the ledger for an audit"
-REDACTION: Final = "redaction"
 HTTP: Final = "HTTP"
 LINKS: Final = "edges between memories"
 
@@ -34,7 +33,6 @@ WAITING: Final = (
     Waiting("C-2", "the end of a long text is found by meaning", EMBEDDINGS),
     Waiting("C-3", "a very long word is embedded or skipped without harm to others", EMBEDDINGS),
     Waiting("D-6", "an older fact that is imported later does not replace the current one", IMPORT),
-    Waiting("S-2", "redacting nothing says that nothing was changed", REDACTION),
     Waiting("S-3", "what has expired is hidden from vector and hybrid search", EMBEDDINGS),
     Waiting("S-4", "no vector of a deleted memory is left in the current view", EMBEDDINGS),
     Waiting("S-4", "no edge of a deleted memory is left in the current view", LINKS),
@@ -46,5 +44,4 @@ WAITING: Final = (
     Waiting("E-3", "each backup taken while others write holds all that was acknowledged", BACKUP),
     Waiting("E-4", "an export that is imported into an empty store gives an equal state", IMPORT),
     Waiting("E-4", "an export that is imported into its own store adds nothing", IMPORT),
-    Waiting("E-4", "every route of export leaves out what was redacted", REDACTION),
 )
