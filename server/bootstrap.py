@@ -130,6 +130,7 @@ class Store:
             activity_path=self.activity_path,
             recorder=self.recorder,
             lock_timeout_s=config.lock_timeout_s,
+            on_left=lambda: self.upkeep.wake(),
             log_info=self._log_info,
         )
         self.upkeep = Upkeep(

@@ -119,6 +119,7 @@ class Redactions:
         activity_path: Path,
         recorder: ActivityRecorder,
         lock_timeout_s: float,
+        on_left: Callable[[], None],
         log_info: Callable[[str], None],
     ) -> None:
         """Bind to an open store; nothing is opened or started.
@@ -133,6 +134,7 @@ class Redactions:
             activity_path: the activity file.
             recorder: is made to write what it holds before that file is purged.
             lock_timeout_s: how long to wait for each lock.
+            on_left: called when a redaction could not be completed at once.
             log_info: is told of what was done, without a word of a memory.
 
         """
@@ -145,6 +147,7 @@ class Redactions:
         self._activity_path = activity_path
         self._recorder = recorder
         self._lock_timeout_s = lock_timeout_s
+        self._on_left = on_left
         self._log_info = log_info
         self._list = RedactionList(home, files=ledger.files, lock_timeout_s=lock_timeout_s)
         self._jobs: dict[str, _Job] = {}
@@ -199,6 +202,7 @@ class Redactions:
         found = erased.found
         notes = [STAYS]
         if not erased.completed:
+            self._on_left()
             notes.append(
                 "nothing of it is found or shown any more; erasing the last bytes goes on by itself"
             )
