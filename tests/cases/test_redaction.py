@@ -305,3 +305,32 @@ def test_r1_the_command_line_says_how_far_it_has_come(
     assert done.returncode == 0, done.stderr
     assert "redacted 1 records of 1" in done.stdout
     assert traces_of(folder, parts_of(CANARY)) == {}
+
+
+# ----------------------------------------------------------------------------
+
+
+def test_r4_an_older_copy_that_is_put_back_is_redacted_again(folder: Path) -> None:
+    with home_at(folder / "home") as home:
+        client = home.open()
+        for number in range(5):
+            client.add(f"memory {number}")
+        secret = client.add(SECRET).id
+        home.close()
+        shutil.copytree(home.path / "ledger", folder / "copy")
+        client = home.open()
+        assert client.redact(secret).completed
+        home.close()
+        shutil.rmtree(home.path / "ledger")
+        shutil.rmtree(home.path / "projections")
+        (folder / "copy").rename(home.path / "ledger")
+        client = home.open()
+        assert client.content(secret) == SECRET
+
+        client.store.upkeep.run_once()
+
+        seen = client.inspect(secret)
+        assert seen.status == "redacted"
+        assert seen.redacted[0].completed
+        assert home.verify().ok
+    assert traces_of(folder / "home", parts_of(CANARY)) == {}
