@@ -13,6 +13,7 @@ import msgspec
 from ledger import Clock, Ledger, format_us
 from projections.activity import ActivityLog
 from projections.aliases import list_aliases, names_of
+from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
 from projections.facts import Facts
 from projections.filters import Filters
@@ -264,6 +265,11 @@ class App:
     def export(self, args: ExportArgs, call: Call) -> ExportResult:
         """Write memories as text, as many as fit one reply."""
         return self._recall.export(args, call)
+
+    def position(self, call: Call) -> int:
+        """Return the ledger position that reads show."""
+        checkpoint = self._reads.run(call, read_checkpoint)
+        return 0 if checkpoint is None else checkpoint.seq
 
     def export_whole(self, args: ExportArgs, call: Call) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""

@@ -81,9 +81,7 @@ class Store:
                 clock=clock,
                 ids=ids,
                 files=files,
-                options=LedgerOptions(
-                    segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression]
-                ),
+                options=ledger_options(config),
             )
         except (LedgerError, OSError) as error:
             log(f"mnemolog: {config.home} cannot be used: {error}")
@@ -182,6 +180,11 @@ def ledger_folder(config: Config) -> Path:
     return config.home.resolve() / "ledger"
 
 
+def ledger_options(config: Config) -> LedgerOptions:
+    """Return how the settings want the ledger kept."""
+    return LedgerOptions(segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression])
+
+
 def projections_folder(
     config: Config, ledger: Ledger, file_system: FileSystemOf = file_system_of
 ) -> Path:
@@ -215,7 +218,5 @@ def open_ledger(config: Config) -> Ledger:
         ledger_folder(config),
         clock=SystemClock(),
         ids=RandomIds(),
-        options=LedgerOptions(
-            segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression]
-        ),
+        options=ledger_options(config),
     )

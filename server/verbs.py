@@ -314,6 +314,7 @@ def _export(work: Work) -> int:
     else:
         with output_file(path, replace=parsed.force) as write:
             write_to(write)
+            job.note_copy("export", path)
     for note in first.notes:
         screen.say(f"note: {in_commands(note)}")
     if is_part and first.has_more:
