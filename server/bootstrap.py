@@ -121,6 +121,10 @@ class Store:
             log=log,
             enabled=config.activity and not self.is_read_only,
         )
+
+        def erase_later() -> None:
+            self.upkeep.wake()
+
         self.redactions = Redactions(
             self.ledger,
             committer,
@@ -131,6 +135,7 @@ class Store:
             activity_path=self.activity_path,
             recorder=self.recorder,
             lock_timeout_s=config.lock_timeout_s,
+            on_left=erase_later,
             log_info=self._log_info,
         )
         self.upkeep = Upkeep(

@@ -387,9 +387,10 @@ def check_unfinished(ledger: Ledger, look: GenerationsLook) -> Iterator[Finding]
     if look.redactions:
         yield _warning(
             "unfinished",
-            f"{look.redactions} redactions were begun and not completed, so that erased texts may "
-            "still be on the disk",
-            "run `mnemolog redact` for the same again, or start a server: it goes on with them",
+            f"{look.redactions} redactions are not completed: nothing of them is shown, but some "
+            "process may keep erased bytes on the disk",
+            "start a server, which goes on with them, and close the other programs that use this "
+            "store",
         )
     if look.half_made and not look.rebuilding:
         text = f"half-made generations: {', '.join(look.half_made)}; the next rebuild removes them"

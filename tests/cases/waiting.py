@@ -21,7 +21,6 @@ class Waiting(NamedTuple):
 EMBEDDINGS: Final = "vectors and embedders"
 IMPORT: Final = "importing documents"
 AUDIT: Final = "exporting the ledger for an audit"
-REDACTION: Final = "redaction"
 HTTP: Final = "HTTP"
 LINKS: Final = "edges between memories"
 
@@ -33,7 +32,6 @@ WAITING: Final = (
     Waiting("C-2", "the end of a long text is found by meaning", EMBEDDINGS),
     Waiting("C-3", "a very long word is embedded or skipped without harm to others", EMBEDDINGS),
     Waiting("D-6", "an older fact that is imported later does not replace the current one", IMPORT),
-    Waiting("S-2", "redacting nothing says that nothing was changed", REDACTION),
     Waiting("S-3", "what has expired is hidden from vector and hybrid search", EMBEDDINGS),
     Waiting("S-4", "no vector of a deleted memory is left in the current view", EMBEDDINGS),
     Waiting("S-4", "no edge of a deleted memory is left in the current view", LINKS),
@@ -45,7 +43,6 @@ WAITING: Final = (
     Waiting("E-1", "a cut is shown against an earlier export of the ledger", AUDIT),
     Waiting("E-4", "an export that is imported into an empty store gives an equal state", IMPORT),
     Waiting("E-4", "an export that is imported into its own store adds nothing", IMPORT),
-    Waiting("E-4", "every route of export leaves out what was redacted", REDACTION),
     Waiting("X-1", "an import creates and changes nothing outside its folder", IMPORT),
     Waiting("X-4", "an archive that expands without end is stopped by its output", IMPORT),
 )

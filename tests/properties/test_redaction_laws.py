@@ -1,219 +1,109 @@
-"""Any history with redactions: live equals replay, whichever comes first, and no word is left.
-
-Every text is made of words that stand nowhere else, so that a search for them shows what is left.
-"""
+"""What holds of every redaction, whatever was written before and whatever is erased."""
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
-from typing import Any, Final
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projections.connection import Connection
-from server.errors import UseCaseError
-from server.redaction import Erased, Redactions
-from server.results import RedactResult
-from server.tool import Call
-from tests.support.chains import chain_faults
-from tests.support.store import (
-    MEMORY_DISK,
-    Home,
-    flush_substrings,
-    home_at,
-    live_digest,
-    replayed_digest,
+from ledger import (
+    Batch,
+    LedgerOptions,
+    MemoryAdded,
+    MemoryState,
+    NewEvent,
+    Position,
+    verify,
 )
-from tests.support.traces import traces_of
-
-ENTITIES: Final = ("Ana", "Анна")
-LETTERS: Final = "bcdfghjklmnpqrtvwxz"
-WORD_CHARS: Final = 14
-MOVES: Final = (
-    *("add", "add", "add", "add of file", "add of file", "update", "update", "supersede"),
-    *("supersede", "delete", "delete", "undo", "undo", "undo last", "session", "end session"),
-    *("alias", "reopen", "flush"),
+from ledger.codec import Codec
+from tests.support.ledgers import (
+    ACTOR,
+    WORKSPACE,
+    CountingIds,
+    close_opened,
+    open_ledger,
+    open_sealer,
+    tree,
 )
-_CHANGES: Final = ("update", "supersede", "delete", "undo last")
-REDACTIONS: Final = ("id", "id alone", "event", "event", "entity", "filter", "session")
+from tests.support.redactions import digests, inflated, name, open_redactor, raw_lines
 
-moves = st.lists(
-    st.tuples(st.sampled_from((*MOVES, *MOVES, *REDACTIONS)), st.integers(0, 2**16)),
-    min_size=3,
-    max_size=25,
-)
+BATCHES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
+"""How many events each batch of a group has."""
+GROUPS = st.lists(st.tuples(BATCHES, st.booleans(), st.sampled_from(["", "zst", "gz"])), max_size=6)
+"""Groups, whether the segment is rolled after each, and how it is sealed."""
 
 
-class History:
-    """A home and what was said in it."""
-
-    def __init__(self, home: Home) -> None:
-        self.home = home
-        self.client = home.open()
-        self.ids: list[str] = []
-        self.sessions: list[str] = []
-        self.erased: set[str] = set()
-        self._numbers = count(1)
-        self._begin("add", 1)
-
-    def word(self) -> str:
-        """Return a word of letters that stands nowhere else."""
-        digest = sha256(str(next(self._numbers)).encode()).digest()
-        return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:WORD_CHARS])
-
-    def play(self, move: str, number: int) -> None:
-        """Make a move; what is refused is no move."""
-        with suppress(UseCaseError):
-            if self.ids and move in (*_CHANGES, *REDACTIONS):
-                memory = self.ids[number % len(self.ids)]
-                (self._change if move in _CHANGES else self._erase)(move, memory, number)
-            else:
-                self._begin(move, number)
-
-    def _begin(self, move: str, number: int) -> None:
-        client, entity = self.client, ENTITIES[number % 2]
-        match move:
-            case "add of file":
-                dates = {"event_at": f"2026-0{1 + number % 5}"} if number % 3 else {}
-                self.ids.append(client.add(self.word(), source_file="notes", **dates).id)
-            case "alias":
-                client.alias("add", alias=self.word(), entity_name=entity)
-            case "session":
-                self.sessions.append(client.session_start(self.word()).id)
-            case "end session" if self.sessions:
-                session = self.sessions[number % len(self.sessions)]
-                client.session_end(session, summary=self.word())
-            case "undo":
-                client.undo(position=1 + number % client.position())
-            case "reopen":
-                self.client = self.home.reopened()
-            case "flush":
-                flush_substrings(client)
-            case _:
-                fields: dict[str, Any] = {"entity_name": entity} if number % 3 else {}
-                fields |= {"title": self.word(), "tags": [self.word()]} if number % 5 else {}
-                self.ids.append(client.add(f"{self.word()} {self.word()}", **fields).id)
-
-    def _change(self, move: str, memory: str, number: int) -> None:
-        client = self.client
-        match move:
-            case "update":
-                fields = {"title": self.word()} if number % 4 == 0 else {"content": self.word()}
-                client.update(memory, **fields)
-            case "supersede":
-                self.ids.append(client.supersede(memory, self.word()))
-            case "delete":
-                client.delete(memory)
-            case _:
-                client.undo(id=memory)
-
-    def _erase(self, move: str, memory: str, number: int) -> None:
-        match move:
-            case "id":
-                self.redact(id=memory)
-            case "id alone":
-                self.redact(id=memory, chain=False)
-            case "event":
-                self.redact(event=1 + number % self.client.position())
-            case "entity":
-                self.redact(entity=ENTITIES[number % 2])
-            case "session" if self.sessions:
-                self.redact(id=self.sessions[number % len(self.sessions)])
-            case _:
-                self.redact(filter={"source_file": "notes"})
-
-    def redact(self, **what: Any) -> RedactResult:
-        dry = self.client.redact(dry_run=True, **what)
-        before = self._payloads()
-        result = self.client.redact(**what)
-        assert (result.memories, result.records) == (dry.memories, dry.records)
-        targets = self._targets()
-        for seq, words in before.items():
-            if seq in targets:
-                self.erased |= words
-        return result
-
-    def check(self) -> None:
-        """Live equals replay, and the chains of what is left are whole."""
-        replayed = replayed_digest(self.client, self.home.path.parent / "replayed.db")
-        assert live_digest(self.client).text() == replayed.text()
-        assert self.home.verify().problems == []
-        memories = self.client.listed(include_superseded=True, include_expired=True)
-        assert chain_faults(memories) == []
-
-    def gone(self) -> set[str]:
-        """Return the words that were erased and are in no record that is left."""
-        left = set[str]().union(*self._payloads().values())
-        return self.erased - left
-
-    def _payloads(self) -> dict[int, set[str]]:
-        ledger, targets = self.client.store.ledger, self._targets()
-        return {
-            record.seq: words_of(repr(record.payload))
-            for record in ledger.read(type(ledger.position_at()).start)
-            if record.payload is not None and record.seq not in targets
-        }
-
-    def _targets(self) -> set[int]:
-        def read(connection: Connection) -> set[int]:
-            return {seq for (seq,) in connection.execute("SELECT seq FROM redaction_targets")}
-
-        return self.client.store.reads.run(Call(), read)
+def write(root: Path, groups: list[tuple[list[int], bool, str]], ids: CountingIds) -> Position:
+    """Write groups of memories, each with a salt and a text of its own."""
+    known = Position.start
+    for sizes, rolls, sealed in groups:
+        codec: Codec = "gz" if sealed == "gz" else "zst"
+        options = LedgerOptions(segment_bytes_max=1 if rolls else 1 << 24, codec=codec)
+        ledger = open_ledger(root, options=options)
+        with ledger.lock(5) as writer:
+            list(writer.catch_up(known))
+            group = writer.group()
+            for size in sizes:
+                group.add(Batch(WORKSPACE, ACTOR, [memory(ids) for _ in range(size)]))
+            known = group.commit()
+        if sealed:
+            open_sealer(ledger).run()
+    return known
 
 
-def words_of(text: str) -> set[str]:
-    """Return the words of a text that were made by `History.word`."""
-    pieces = "".join(each if each.isalnum() else " " for each in text).split()
-    return {piece for piece in pieces if len(piece) == WORD_CHARS and {*piece} <= {*LETTERS}}
+def memory(ids: CountingIds) -> NewEvent:
+    # Unlike any other salt or key of the ledger, which count from one too.
+    salt = sha256(ids.new_salt().encode()).hexdigest()[:32]
+    state = MemoryState(content=f"secret {salt[::-1]}", layer="semantic")
+    return NewEvent(ids.new_id(), MemoryAdded(salt=salt, memory=state))
 
 
-def _postponed(*_: object) -> Erased:
-    return Erased(held_by=("the test",))
-
-
-@settings(max_examples=max(settings().max_examples // 2, 5))
-@given(moves)
-def test_a_redaction_leaves_the_rows_that_a_replay_of_what_is_left_makes(
-    history: list[tuple[str, int]],
+@settings(max_examples=40)
+@given(GROUPS, GROUPS, st.data())
+def test_a_redaction_erases_its_targets_and_nothing_else(
+    groups: list[tuple[list[int], bool, str]],
+    more: list[tuple[list[int], bool, str]],
+    data: st.DataObject,
 ) -> None:
-    with _home() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Redactions, "_try", _postponed)
-        told = History(home)
-        for move, number in history:
-            told.play(move, number)
-        told.check()  # the ledger still holds every payload
-
-        patch.undo()
-        assert told.client.store.redactions.resume() is False
-
-        told.check()  # and now it does not
-
-
-@settings(max_examples=max(settings().max_examples // 10, 3))
-@given(moves)
-def test_no_word_of_what_was_erased_is_in_any_file(history: list[tuple[str, int]]) -> None:
-    with _home() as home:
-        told = History(home)
-        for move, number in history:
-            told.play(move, number)
-        told.play("id", 0)
-        told.check()
-        home.close()
-        assert told.gone()
-        assert traces_of(home.path, [word[:10] for word in told.gone()]) == {}
-
-
-@contextmanager
-def _home() -> Iterator[Home]:
-    folder = Path(tempfile.mkdtemp(prefix="laws-", dir=MEMORY_DISK))
+    folder = Path(tempfile.mkdtemp())
     try:
-        with home_at(folder / "home") as home:
-            yield home
+        root = folder / "l"
+        ids = CountingIds()
+        open_ledger(root)
+        for later in (groups, more):
+            end = write(root, later, ids)
+            ledger = open_ledger(root)
+            before = {record.seq: record for record in ledger.read(Position.start)}
+            lines = raw_lines(root)
+            chosen = data.draw(st.sets(st.sampled_from(sorted(before)))) if before else set()
+            targets = digests(
+                ledger, [seq for seq in chosen if before[seq].header.type == "memory_added"]
+            )
+
+            end = name(ledger, targets, end if before else None)
+            rewritten = open_redactor(ledger).rewrite(targets)
+
+            after = {record.seq: record for record in ledger.read(Position.start)}
+            now = raw_lines(root)
+            assert after.keys() == before.keys() | {end.seq}
+            assert [after[seq].digest for seq in before] == [before[seq].digest for seq in before]
+            assert all(now[seq] == lines[seq] for seq in before if seq not in targets)
+            assert all(after[seq].payload is None for seq in targets)
+            assert all(b'"p":null,"d":"' in now[seq] for seq in targets)
+            gone = [before[seq].payload for seq in targets if before[seq].payload is not None]
+            everything = list(inflated(root).values())
+            for payload in gone:
+                assert isinstance(payload, MemoryAdded)
+                for text in (payload.salt, payload.memory.content):
+                    assert not any(text.encode() in file for file in everything)
+            assert verify(root, end).problems == []
+            assert verify(root, end).notes == []
+            stood = tree(root)
+            assert open_redactor(ledger).rewrite(targets) == []
+            assert tree(root) == stood
+            assert len(rewritten) == len(set(rewritten))
     finally:
+        close_opened()
         shutil.rmtree(folder)
