@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ledger import format_us
+from ledger import MemoryState, format_us
 from projections.audit_model import AuditedSubject, AuditEntry, FieldChange
 from projections.connection import Connection
 from projections.erasure import REDACTED
@@ -31,6 +31,9 @@ SUBJECTS_MAX: Final = 20
 
 VALUE_CHARS: Final = 200
 """Longest text of a value."""
+
+SNIPPET_CHARS: Final = 60
+"""Longest beginning of a content that stands for a title."""
 
 ENTRY_CHARS: Final = 200
 """Characters that an entry takes about besides its values."""
@@ -241,7 +244,10 @@ def _query(
     if filters.session_id is not None:
         add(
             "e.subject IN (SELECT rid FROM memories WHERE session_id = ? UNION ALL "
-            "SELECT rid FROM sessions WHERE id = ?)",
+            "SELECT rid FROM sessions WHERE id = ? UNION ALL "
+            "SELECT v.rid FROM tombstones t JOIN memory_versions v ON v.rid = t.rid "
+            "WHERE v.state IS NOT NULL AND json_extract(v.state, '$.session_id') = ?)",
+            filters.session_id,
             filters.session_id,
             filters.session_id,
         )
@@ -332,10 +338,17 @@ def _subject(connection: Connection, rid: int, events: Sequence[_Event]) -> Audi
         kind=kind,
         action=action,
         title=getattr(said, "title", None),
+        snippet=_snippet(said),
         entity_name=getattr(said, "entity_name", None),
         changes=() if after is None else _changes(before, after),
         is_redacted=was_erased or is_erased,
     )
+
+
+def _snippet(state: msgspec.Struct | None) -> str | None:
+    if not isinstance(state, MemoryState) or state.title:
+        return None
+    return _cut(state.content, SNIPPET_CHARS)
 
 
 def _superseded(state: msgspec.Struct | None) -> str | None:
@@ -422,7 +435,11 @@ def _value(value: object) -> str | None:
     if value is None or value in ((), {}, ""):
         return None
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + ELLIPSIS
+    return _cut(text, VALUE_CHARS)
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + ELLIPSIS
 
 
 def _chars(entry: AuditEntry) -> int:
