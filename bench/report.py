@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from bench import proofs
 from bench.measure import RESULTS, ROOT, load, median
 from bench.work import KINDS
 
@@ -26,6 +27,7 @@ RESIDENT_MIB_MAX = 32
 ADD_CPU_MS_MAX = 0.5
 BYTES_PER_MEMORY_MAX = 2_000
 REBUILD_PER_S_MIN = 20_000
+PROOF_RESIDENT_MIB_MAX = 200
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
@@ -65,6 +67,11 @@ def run(options: argparse.Namespace) -> None:
         _table(
             ("events", "figure", "measured", "target"),
             [row for size in (*sizes, MILLION) for row in _rebuild(size)],
+        ),
+        "\n### Verify and checkpoints\n",
+        _table(
+            ("events", "work", "events a second", "CPU s", "peak resident MiB", "target"),
+            [row for size in (*sizes, MILLION) for row in _proofs(size)],
         ),
         "\n### Disk\n",
         _table(
@@ -164,6 +171,21 @@ def _rebuild(size: int) -> list[Row]:
     if built is not None:
         append = built["events"] / built["append_s"]
         rows.append((count, "ledger, appends a second in groups of 1,000, synced", append, ""))
+    return rows
+
+
+def _proofs(size: int) -> list[Row]:
+    result = load(f"verify-{size}")
+    if result is None:
+        return []
+    rows: list[Row] = []
+    for key, text in proofs.WORK.items():
+        seen = result[key]
+        resident = seen["peak_resident_mib"]
+        aim = _judged(f"< {PROOF_RESIDENT_MIB_MAX} MiB", resident >= PROOF_RESIDENT_MIB_MAX)
+        rows.append(
+            (_count(size), text, seen["events"] / seen["wall_s"], seen["cpu_s"], resident, aim)
+        )
     return rows
 
 

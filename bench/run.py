@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import calls, cold, own, report
+from bench import calls, cold, own, proofs, report
 from bench.measure import machine, save
 from bench.stores import forget_our_stores, servers, store
 
@@ -26,6 +26,7 @@ def main() -> None:
         "cold": (cold.run, "start to the first answers, and resident memory"),
         "calls": (calls.run, "latency, CPU and throughput of each operation"),
         "rebuild": (own.run_rebuild, "rebuild, digest and verify"),
+        "verify": (proofs.run, "verify and checkpoints of a large ledger, and their memory"),
         "disk": (own.run_disk, "bytes a memory"),
         "report": (report.run, "write results.md from the result files"),
         "all": (run_all, "everything above"),
@@ -50,6 +51,10 @@ def main() -> None:
     once = parts.add_parser("rebuild-once", help="rebuild one home, print the measures as JSON")
     once.set_defaults(run=own.run_rebuild_once)
     once.add_argument("home", type=Path)
+    look = parts.add_parser("verify-once", help="do one thing to a ledger, print the measures")
+    look.set_defaults(run=proofs.run_once)
+    look.add_argument("what", choices=proofs.WORK)
+    look.add_argument("home", type=Path)
     options = parser.parse_args()
     if getattr(options, "fresh", False):
         forget_our_stores()
@@ -67,7 +72,7 @@ def run_all(options: argparse.Namespace) -> None:
     """Run every part, and write the report."""
     load(options)
     save("machine", machine())
-    for part in (cold.run, calls.run, own.run_rebuild, own.run_disk, report.run):
+    for part in (cold.run, calls.run, own.run_rebuild, proofs.run, own.run_disk, report.run):
         part(options)
 
 

@@ -102,7 +102,7 @@ def build(home: Path, size: int) -> dict[str, Any]:
     The substring index is filled, as `mnemolog rebuild` does, and left to nobody's background.
     """
     ledger = open_ledger(home)
-    appended = _append(ledger, size)
+    appended = append_events(ledger, size)
     began = time.perf_counter()
     sealer = Sealer(ledger)
     sealer.run()
@@ -144,8 +144,15 @@ def _index_substrings(generations: Generations) -> None:
     generation.close()
 
 
-def _append(ledger: Ledger, size: int) -> dict[str, float]:
-    """Append a store's events; the times are those of the ledger alone."""
+def append_events(ledger: Ledger, size: int, *, different: int | None = None) -> dict[str, float]:
+    """Append a store's events; the times are those of the ledger alone.
+
+    Args:
+        ledger: where to; it is empty.
+        size: how many memories.
+        different: how many texts to make up before they are used again; None: all of them.
+
+    """
     ids, corpus = RandomIds(), Corpus()
     workspace, agent = ids.new_id(), ids.new_id()
     introductions = [
@@ -157,7 +164,7 @@ def _append(ledger: Ledger, size: int) -> dict[str, float]:
     for start in range(0, size, GROUP):
         additions = [
             NewEvent(ids.new_id(), MemoryAdded(salt=ids.new_salt(), memory=_state(memory)))
-            for memory in corpus.memories(start, min(GROUP, size - start))
+            for memory in corpus.memories(start % (different or size), min(GROUP, size - start))
         ]
         events = [*introductions, *additions]
         introductions = []

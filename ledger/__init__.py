@@ -10,6 +10,7 @@ Layout
         SEAL                           flock'd by the one sealer at work; empty; never unlinked
         MANIFEST.json                  the sealed segments; replaced atomically
         log/                           the segments
+        checkpoints                    signed notes of what the ledger was; made with the first one
         quarantine/                    torn bytes that were cut, kept for people; no truth in them
 
     A segment is named after the seq of its first record, in 20 digits. A ledger of 30,000 records
@@ -103,13 +104,39 @@ Sealing
     and compare, rename, sync the directory. Under the lock: manifest, unlink the raw file. After a
     crash at any step the ledger opens, and the next run finishes and tidies up.
 
+Checkpoints
+    The tree over the first n records is that of RFC 6962, section 2.1, with their digests as leaf
+    hashes: record k is leaf k - 1. A checkpoint is a C2SP tlog-checkpoint: a note of three lines
+        <origin>                       as in FORMAT
+        <n>                            decimal
+        <root>                         base64, 32 bytes
+    an empty line, and a line for each signature (C2SP signed-note)
+        — <name> <base64 of 4 bytes of key id and the signature>
+    of Ed25519 over the three lines, newlines included. `name` is the origin; the key id is the
+    first bytes of SHA-256(name || 0x0A || 0x01 || public key). The key stands in
+    <home>/checkpoint.key, mode 0600, as PKCS #8 in PEM, or where the settings say.
+
+    `checkpoints` holds such notes one after the other. One is appended and synced under the lock,
+    after the ledger's end was secured, every record read, and every note in the file found to be
+    extended: two that contradict each other are never signed. What follows the last note is a tear:
+    it is passed over, reported, and kept in `quarantine/` by the next one. A damaged note is
+    reported, and the others count.
+
+    The newest note is a floor for appending: a ledger with fewer records is refused, and bad bytes
+    in place of them are damage. `verify` compares the ledger with every note of the file, and of
+    files given to it, by size and root; signatures are checked if there is a key. In its own file a
+    note by another key is compared and mentioned, as keys may change.
+
+    A proof that a record is in a checkpoint is a C2SP tlog-proof; one that a checkpoint extends an
+    earlier one is what C2SP witnesses take (add-checkpoint), and is by RFC 6962, section 2.1.2.
+
 Not promised
     * `read` may show records whose sync has not returned, or has failed; only what `commit` or
       `catch_up` returned is durable. `until_seq` keeps to that.
-    * A ledger cut at the end of a write, and nothing else, looks like an earlier ledger. A position
-      kept elsewhere (`known`, given to `verify` too) shows it.
-    * The chain shows that bytes changed, not who changed them: whoever holds the files can write a
-      new history. Positions kept elsewhere are evidence.
+    * A ledger cut at the end of a write, and its checkpoints with it, looks like an earlier ledger.
+      A checkpoint or a position kept elsewhere (`against`, `known` of `verify`) shows it.
+    * The chain shows that bytes changed, not who changed them: whoever holds the files and the key
+      can write and sign a new history. Checkpoints kept elsewhere are evidence.
     * Appending needs flock and atomic rename from the file system. Missing locks are noticed;
       a network file system that says it has locks and has not is not.
     * A Ledger object belongs to the process that opened it.

@@ -61,7 +61,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         tools: Which tools clients are offered: full or core.
         time_zone: IANA name of the zone in which dates in words are meant.
         log_level: How much goes to standard error: warning, info or debug.
-        checkpoint_key: File of the key that signs checkpoints; None: the home's own.
     """
 
     home: Path
@@ -73,7 +72,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tools: str = "full"
     time_zone: str = "UTC"
     log_level: str = "warning"
-    checkpoint_key: Path | None = None
 
     def logs(self, level: str) -> bool:
         """Whether texts of this level are wanted."""
@@ -272,18 +270,32 @@ def public_data(environment: Mapping[str, str] = os.environ) -> Path | None:
         ConfigError: what the environment says is no path.
 
     """
-    problems: list[str] = []
-    value = _from_environment(_BY_KEY["public_data"], environment, problems).value
-    if problems:
-        raise ConfigError(problems[0])
-    assert value is None or isinstance(value, Path)
-    return value
+    return _path("public_data", environment)
+
+
+def checkpoint_key(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the file of the key that signs checkpoints, if it is not the home's own.
+
+    Raises:
+        ConfigError: what the environment says is no path.
+
+    """
+    return _path("checkpoint_key", environment)
 
 
 def child_environment(home: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a child process that serves another home, with the defaults."""
     kept = {name: text for name, text in environment.items() if not name.startswith(_PREFIX)}
     return {**kept, "MNEMOLOG_HOME": str(home)}
+
+
+def _path(key: str, environment: Mapping[str, str]) -> Path | None:
+    problems: list[str] = []
+    value = _from_environment(_BY_KEY[key], environment, problems).value
+    if problems:
+        raise ConfigError(problems[0])
+    assert value is None or isinstance(value, Path)
+    return value
 
 
 def _from_environment(

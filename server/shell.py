@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from server.config import Config, read_config
+from server.config import Config, checkpoint_key, read_config
 from server.errors import ConfigError, InvalidArgumentsError, UseCaseError
 from server.options import in_commands, in_options, is_broken
 from server.status import (
@@ -80,7 +80,7 @@ def _run_offline(parsed: argparse.Namespace, config: Config, screen: Screen) -> 
     from server.bootstrap import open_ledger, projections_folder
 
     parsed.workspace = config.workspace  # `replay` searches it
-    parsed.checkpoint_key = config.checkpoint_key
+    parsed.checkpoint_key = checkpoint_key()
     return run_offline(
         parsed,
         lambda: open_ledger(config),

@@ -127,3 +127,103 @@ def test_e1_the_head_of_an_empty_store_is_held_by_every_later_one(home: Home, ru
     home.close()
 
     assert run("verify", "--head", head).status == 0
+
+
+# ---------------------------------------------------------------------------- checkpoints
+
+
+@pytest.fixture
+def published(run: Run, head: str, folder: Path) -> Path:
+    """A checkpoint of the ten, kept where the store is not; the store keeps it too."""
+    del head
+    assert run("checkpoint", "create").status == 0
+    assert run("checkpoint", "publish-to", str(folder / "published")).status == 0
+    return folder / "published"
+
+
+def _without_own_checkpoints(home: Home) -> None:
+    (home.path / "ledger" / "checkpoints").unlink()
+
+
+def test_e1_a_published_checkpoint_shows_a_cut_and_names_what_is_missing(
+    home: Home, run: Run, published: Path
+) -> None:
+    assert run("verify", "--against", str(published)).status == 0
+    _cut(home, 3)
+    _without_projections(home)
+    _without_own_checkpoints(home)
+    assert run("verify").status == 0
+
+    found = run("verify", "--against", str(published))
+
+    assert found.status == 1
+    assert b"records 10 to 12 are missing, and the checkpoint has signed up to 12" in found.out
+    report = json.loads(run("verify", "--against", str(published), "--json").out)
+    (problem,) = report["ledger"]["problems"]
+    assert (problem["kind"], problem["segment"]) == ("checkpoint", str(published))
+    assert report["proven_to"] == 12
+
+
+@pytest.mark.usefixtures("published")
+def test_e1_the_stores_own_checkpoint_shows_the_cut_to_verify_alone(home: Home, run: Run) -> None:
+    _cut(home, 3)
+    _without_projections(home)
+
+    found = run("verify")
+
+    assert found.status == 1
+    assert b"records 10 to 12 are missing" in found.out
+    assert b"not proven: that no record after 12 was cut off at the end" in found.out
+
+
+@pytest.mark.usefixtures("published")
+def test_e1_what_is_left_of_a_cut_store_is_read_and_nothing_is_written(
+    home: Home, run: Run
+) -> None:
+    _cut(home, 3)
+    _without_projections(home)
+    before = home.segments[0].read_bytes()
+
+    listed = run("list", "--json")
+    refused = run("add", "a bittern")
+
+    assert listed.status == 0
+    assert json.loads(listed.out)["total"] == 7
+    assert refused.status == 1
+    assert b"record 12 was seen, the ledger now ends at 9" in refused.err
+    assert home.segments[0].read_bytes() == before
+
+
+def test_e1_a_crash_tail_is_no_cut_to_a_checkpoint(home: Home, run: Run, published: Path) -> None:
+    (segment,) = home.segments
+    whole = segment.read_bytes()
+    segment.write_bytes(whole + whole.splitlines(keepends=True)[-1][:50])
+    against = ("--against", str(published), "--json")
+
+    torn = json.loads(run("verify", *against).out)["ledger"]
+    assert [problem["kind"] for problem in torn["problems"]] == ["torn_tail"]
+
+    segment.write_bytes(whole[:-50])  # in the middle of what was signed
+    cut = json.loads(run("verify", *against).out)["ledger"]
+    assert "checkpoint" in [problem["kind"] for problem in cut["problems"]]
+    assert "record 12 is missing" in str(cut["problems"])
+
+
+def test_e1_a_history_written_anew_and_signed_anew_does_not_extend_what_was_published(
+    home: Home, run: Run, published: Path
+) -> None:
+    _cut(home, 3)
+    _without_own_checkpoints(home)
+    client = home.rebuilt()
+    for number in range(5):
+        client.add(f"crane number {number}")
+    home.close()
+    assert run("checkpoint", "create").status == 0
+    assert run("verify").status == 0
+
+    found = run("verify", "--against", str(published))
+    refused = run("checkpoint", "publish-to", str(published))
+
+    assert found.status == 1
+    assert b"records 1 to 12 are not those that were signed" in found.out
+    assert refused.status == 1

@@ -21,7 +21,6 @@ class Waiting(NamedTuple):
 EMBEDDINGS: Final = "vectors and embedders"
 IMPORT: Final = "importing documents"
 BACKUP: Final = "backup and restore"
-AUDIT: Final = "exporting the ledger for an audit"
 REDACTION: Final = "redaction"
 HTTP: Final = "HTTP"
 LINKS: Final = "edges between memories"
@@ -42,7 +41,6 @@ WAITING: Final = (
     Waiting("W-1", "two clients over HTTP store and search beside the others", HTTP),
     Waiting("W-3", "a slow embedder holds up nobody's store or search", EMBEDDINGS),
     Waiting("F-1", "files of a backup, and of tokens, are their owner's alone", BACKUP),
-    Waiting("E-1", "a cut is shown against an earlier export of the ledger", AUDIT),
     Waiting("E-3", "each backup taken while others write holds all that was acknowledged", BACKUP),
     Waiting("E-4", "an export that is imported into an empty store gives an equal state", IMPORT),
     Waiting("E-4", "an export that is imported into its own store adds nothing", IMPORT),

@@ -431,6 +431,7 @@ def test_settings_are_shown_with_their_sources_even_if_some_are_not_accepted(
         ["MNEMOLOG_COMPRESSION", "default", "zstd"],
         ["MNEMOLOG_SEGMENT_BYTES", "file", "70000"],
         ["MNEMOLOG_LOCK_TIMEOUT_S", "file", "2"],
+        ["MNEMOLOG_CHECKPOINT_KEY", "default", "none"],
         ["MNEMOLOG_PUBLIC_DATA", "default", "none"],
     ]
 
