@@ -83,6 +83,14 @@ _KINDS: Final = (
     ("workspace", "SELECT id FROM workspaces WHERE rid = ?1"),
 )
 
+# CROSS JOIN: the planner would rather read every version than look each deleted memory up.
+_SAYING: Final = (
+    "SELECT rid FROM memories WHERE {column} IN ({marks}) UNION ALL "
+    "SELECT v.rid FROM tombstones t CROSS JOIN memory_versions v ON v.rid = t.rid "
+    "WHERE v.state IS NOT NULL AND json_extract(v.state, '$.{column}') IN ({marks})"
+)
+"""The rids of memories whose column says one of some values, or said it before they were gone."""
+
 _IN_WORKSPACE: Final = (
     "(EXISTS (SELECT 1 FROM memories m WHERE m.rid = e.subject AND m.workspace = ?1) "
     "OR EXISTS (SELECT 1 FROM tombstones t WHERE t.rid = e.subject AND t.workspace = ?1) "
@@ -202,13 +210,21 @@ def _query(
     filters: AuditFilters, rid: int | None, *, after: int | None, newest: bool
 ) -> tuple[str, list[Any]]:
     # A batch's events are neighbours, so the order of positions is that of batches.
-    # CROSS JOIN: the planner would rather read every version than look each deleted memory up.
     params: list[Any] = [filters.workspace]
     parts: list[str] = []
 
     def add(sql: str, *values: object) -> None:
         parts.append(sql)
         params.extend(values)
+
+    def add_subjects(rids: str, *values: object) -> None:
+        # The first event of a subject has its rid; the others are found by their index.
+        add(
+            f"e.seq IN (SELECT rid FROM ({rids}) UNION ALL SELECT v.seq FROM ({rids}) w "
+            "JOIN events v ON v.subject = w.rid AND v.subject <> v.seq)",
+            *values,
+            *values,
+        )
 
     low, high = filters.from_seq, filters.to_seq
     if after is not None and newest:
@@ -218,23 +234,16 @@ def _query(
         add("e.batch > ?", after)
     add("e.seq BETWEEN ? AND ?", low, high)
     if rid is not None:
-        # Its first event is found by its position, the others by their index.
-        add(
-            "e.seq IN (SELECT ? UNION ALL SELECT seq FROM events "
-            "WHERE subject = ? AND subject <> seq)",
-            rid,
-            rid,
-        )
-    else:
-        parts.append(_IN_WORKSPACE)
+        add_subjects("SELECT ? AS rid", rid)
     if filters.entity_names:
         marks = ", ".join("?" * len(filters.entity_names))
-        add(
-            f"e.subject IN (SELECT rid FROM memories WHERE entity_name IN ({marks}) UNION ALL "
-            "SELECT v.rid FROM tombstones t CROSS JOIN memory_versions v ON v.rid = t.rid "
-            f"WHERE v.state IS NOT NULL AND json_extract(v.state, '$.entity_name') IN ({marks}))",
-            *filters.entity_names,
-            *filters.entity_names,
+        names = filters.entity_names
+        add_subjects(_SAYING.format(column="entity_name", marks=marks), *names, *names)
+    if filters.session_id is not None:
+        session = filters.session_id
+        rids = _SAYING.format(column="session_id", marks="?")
+        add_subjects(
+            f"{rids} UNION ALL SELECT rid FROM sessions WHERE id = ?", session, session, session
         )
     if filters.actor is not None:
         add("e.actor IN (SELECT rid FROM agents WHERE name = ?)", filters.actor)
@@ -242,16 +251,8 @@ def _query(
         kinds = [kind for word in filters.types for kind in TYPES.get(word, ())]
         is_undo = " OR e.undo IS NOT NULL" if "undo" in filters.types else ""
         add(f"(e.type IN ({', '.join('?' * len(kinds))}){is_undo})", *kinds)
-    if filters.session_id is not None:
-        add(
-            "e.subject IN (SELECT rid FROM memories WHERE session_id = ? UNION ALL "
-            "SELECT rid FROM sessions WHERE id = ? UNION ALL "
-            "SELECT v.rid FROM tombstones t CROSS JOIN memory_versions v ON v.rid = t.rid "
-            "WHERE v.state IS NOT NULL AND json_extract(v.state, '$.session_id') = ?)",
-            filters.session_id,
-            filters.session_id,
-            filters.session_id,
-        )
+    # Last, for it costs most.
+    parts.append(_IN_WORKSPACE)
     order = "DESC" if newest else "ASC"
     # Parameter 1 is the workspace even where no condition needs it.
     where = " AND ".join(["?1 IS ?1", *parts])
