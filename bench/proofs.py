@@ -24,6 +24,7 @@ from ledger import (
     prove_record,
     verify,
 )
+from server.bundle import Plan, write_bundle
 
 MILLION = 1_000_000
 DIFFERENT = 20_000
@@ -33,6 +34,8 @@ WORK: Final = {
     "verify": "verify, its checkpoint and signature included",
     "create": "checkpoint create",
     "prove": "checkpoint prove, one record",
+    "export": "audit export of the whole, its checkpoint included",
+    "check": "the bundle's own verify.py",
 }
 """What is measured, each in a process of its own."""
 
@@ -66,7 +69,11 @@ def run_once(options: argparse.Namespace) -> None:
 
 def _do(what: str, ledger: Ledger, home: Path) -> int:
     """Do it; return over how many events."""
+    if what == "check":
+        return _check(home)
     signer = _signer(ledger, home)
+    if what == "export":
+        return _export(ledger, signer, home)
     if what == "create":
         return create_checkpoint(ledger, signer, lock_timeout_s=LOCK_TIMEOUT_S).checkpoint.size
     if what == "prove":
@@ -75,6 +82,40 @@ def _do(what: str, ledger: Ledger, home: Path) -> int:
     if not report.ok or report.signed != report.last.seq:
         raise RuntimeError(f"the ledger is not as it was made: {report.problems[:3]}")
     return report.events
+
+
+def _export(ledger: Ledger, signer: Signer, home: Path) -> int:
+    """Write a bundle of everything, as `audit export` does; it is left for `check`."""
+    bundle = _bundle(home)
+    shutil.rmtree(bundle, ignore_errors=True)
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    made = create_checkpoint(ledger, signer, lock_timeout_s=LOCK_TIMEOUT_S)
+    plan = Plan(
+        checkpoint=made.checkpoint,
+        note=made.data,
+        key=signer.key.text,
+        earlier=None,
+        anchors={},
+        selection=None,
+        redacted={},
+        facts={},
+    )
+    return int(write_bundle(ledger, bundle, plan)["records"])
+
+
+def _check(home: Path) -> int:
+    """Check the bundle as its `verify.py` does it, in this process."""
+    from server.bundle_files import verify as script  # noqa: PLC0415 - one measure needs it
+
+    report = script.Report()
+    script.check(_bundle(home), script.Wanted("", ""), report, lambda _: None)
+    if report.problems_count:
+        raise RuntimeError(f"the bundle is not as it was made: {report.problems[:3]}")
+    return int(report.proven[0].split()[0])
+
+
+def _bundle(home: Path) -> Path:
+    return DATA / "work" / f"bundle-of-{home.name}"
 
 
 def _home(size: int) -> Path:

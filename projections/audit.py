@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ledger import format_us
+from ledger import MemoryState, format_us
 from projections.audit_model import AuditedSubject, AuditEntry, FieldChange
 from projections.connection import Connection
 from projections.erasure import REDACTED
@@ -31,6 +31,9 @@ SUBJECTS_MAX: Final = 20
 
 VALUE_CHARS: Final = 200
 """Longest text of a value."""
+
+SNIPPET_CHARS: Final = 60
+"""Longest beginning of a content that stands for a title."""
 
 ENTRY_CHARS: Final = 200
 """Characters that an entry takes about besides its values."""
@@ -79,6 +82,14 @@ _KINDS: Final = (
     ("redaction", "SELECT id FROM redactions WHERE rid = ?1"),
     ("workspace", "SELECT id FROM workspaces WHERE rid = ?1"),
 )
+
+# CROSS JOIN: the planner would rather read every version than look each deleted memory up.
+_SAYING: Final = (
+    "SELECT rid FROM memories WHERE {column} IN ({marks}) UNION ALL "
+    "SELECT v.rid FROM tombstones t CROSS JOIN memory_versions v ON v.rid = t.rid "
+    "WHERE v.state IS NOT NULL AND json_extract(v.state, '$.{column}') IN ({marks})"
+)
+"""The rids of memories whose column says one of some values, or said it before they were gone."""
 
 _IN_WORKSPACE: Final = (
     "(EXISTS (SELECT 1 FROM memories m WHERE m.rid = e.subject AND m.workspace = ?1) "
@@ -206,6 +217,15 @@ def _query(
         parts.append(sql)
         params.extend(values)
 
+    def add_subjects(rids: str, *values: object) -> None:
+        # The first event of a subject has its rid; the others are found by their index.
+        add(
+            f"e.seq IN (SELECT rid FROM ({rids}) UNION ALL SELECT v.seq FROM ({rids}) w "
+            "JOIN events v ON v.subject = w.rid AND v.subject <> v.seq)",
+            *values,
+            *values,
+        )
+
     low, high = filters.from_seq, filters.to_seq
     if after is not None and newest:
         high = min(high, after - 1)
@@ -214,23 +234,16 @@ def _query(
         add("e.batch > ?", after)
     add("e.seq BETWEEN ? AND ?", low, high)
     if rid is not None:
-        # Its first event is found by its position, the others by their index.
-        add(
-            "e.seq IN (SELECT ? UNION ALL SELECT seq FROM events "
-            "WHERE subject = ? AND subject <> seq)",
-            rid,
-            rid,
-        )
-    else:
-        parts.append(_IN_WORKSPACE)
+        add_subjects("SELECT ? AS rid", rid)
     if filters.entity_names:
         marks = ", ".join("?" * len(filters.entity_names))
-        add(
-            f"e.subject IN (SELECT rid FROM memories WHERE entity_name IN ({marks}) UNION ALL "
-            "SELECT v.rid FROM tombstones t JOIN memory_versions v ON v.rid = t.rid "
-            f"WHERE v.state IS NOT NULL AND json_extract(v.state, '$.entity_name') IN ({marks}))",
-            *filters.entity_names,
-            *filters.entity_names,
+        names = filters.entity_names
+        add_subjects(_SAYING.format(column="entity_name", marks=marks), *names, *names)
+    if filters.session_id is not None:
+        session = filters.session_id
+        rids = _SAYING.format(column="session_id", marks="?")
+        add_subjects(
+            f"{rids} UNION ALL SELECT rid FROM sessions WHERE id = ?", session, session, session
         )
     if filters.actor is not None:
         add("e.actor IN (SELECT rid FROM agents WHERE name = ?)", filters.actor)
@@ -238,13 +251,8 @@ def _query(
         kinds = [kind for word in filters.types for kind in TYPES.get(word, ())]
         is_undo = " OR e.undo IS NOT NULL" if "undo" in filters.types else ""
         add(f"(e.type IN ({', '.join('?' * len(kinds))}){is_undo})", *kinds)
-    if filters.session_id is not None:
-        add(
-            "e.subject IN (SELECT rid FROM memories WHERE session_id = ? UNION ALL "
-            "SELECT rid FROM sessions WHERE id = ?)",
-            filters.session_id,
-            filters.session_id,
-        )
+    # Last, for it costs most.
+    parts.append(_IN_WORKSPACE)
     order = "DESC" if newest else "ASC"
     # Parameter 1 is the workspace even where no condition needs it.
     where = " AND ".join(["?1 IS ?1", *parts])
@@ -332,10 +340,17 @@ def _subject(connection: Connection, rid: int, events: Sequence[_Event]) -> Audi
         kind=kind,
         action=action,
         title=getattr(said, "title", None),
+        snippet=_snippet(said),
         entity_name=getattr(said, "entity_name", None),
         changes=() if after is None else _changes(before, after),
         is_redacted=was_erased or is_erased,
     )
+
+
+def _snippet(state: msgspec.Struct | None) -> str | None:
+    if not isinstance(state, MemoryState) or state.title:
+        return None
+    return _cut(state.content, SNIPPET_CHARS)
 
 
 def _superseded(state: msgspec.Struct | None) -> str | None:
@@ -422,7 +437,11 @@ def _value(value: object) -> str | None:
     if value is None or value in ((), {}, ""):
         return None
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + ELLIPSIS
+    return _cut(text, VALUE_CHARS)
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + ELLIPSIS
 
 
 def _chars(entry: AuditEntry) -> int:

@@ -24,6 +24,8 @@ class AuditedSubject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     action: str
     """In words: added, changed, superseded, deleted, restored, redacted and so on."""
     title: str | None = None
+    snippet: str | None = None
+    """How its content begins, if it has no title."""
     entity_name: str | None = None
     changes: tuple[FieldChange, ...] = ()
     is_redacted: bool = False

@@ -6,7 +6,7 @@ first used, because the stdio server begins with this package too.
 
 from typing import TYPE_CHECKING
 
-from server.version import VERSION as __version__  # noqa: N811 - the usual name for it
+from server.version import VERSION
 
 if TYPE_CHECKING:
     from server.audit_args import AuditArgs, AuditExportArgs, AuditShowArgs
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     )
     from server.errors import ConfigError, StoreError, UseCaseError
     from server.library import MemoryStore, open_store
+
+__version__ = VERSION
 
 __all__ = [
     "AddArgs",

@@ -70,7 +70,7 @@ class AuditExports:
         *,
         clock: Clock,
         home: Path,
-        key_file: Path,
+        key_file: Callable[[], Path],
         workspace: str,
         zone: str,
         lock_timeout_s: float,
@@ -82,7 +82,7 @@ class AuditExports:
             reads: knows names and redactions.
             clock: dates the bundle.
             home: folder of the store, where it is noted that there is a bundle.
-            key_file: holds the key that signs; made if it is not there.
+            key_file: names the file of the key that signs; made if it is not there.
             workspace: name of the workspace that parts are taken from.
             zone: name of the time zone that dates in words are meant in.
             lock_timeout_s: how long to wait for the ledger's lock, in seconds.
@@ -134,7 +134,7 @@ class AuditExports:
         raise AssertionError("an attempt ends")
 
     def _export(self, args: AuditExportArgs, target: Path, call: Call) -> AuditExportResult:
-        signer = ensure_signer(self._ledger, self._key_file, lock_timeout_s=self._lock_timeout_s)
+        signer = ensure_signer(self._ledger, self._key_file(), lock_timeout_s=self._lock_timeout_s)
         made = create_checkpoint(
             self._ledger,
             signer,

@@ -68,7 +68,8 @@ def _told(entry: AuditEntry) -> str:
 
 def _subject_lines(subject: AuditedSubject) -> list[str]:
     named = [f"{subject.kind} {subject.id}: {subject.action}"]
-    named += [f"“{one_line(subject.title)}”"] if subject.title else []
+    said = subject.title or (None if subject.changes else subject.snippet)
+    named += [f"“{one_line(said)}”"] if said else []
     named += [f"[{one_line(subject.entity_name)}]"] if subject.entity_name else []
     if subject.redacted_records is not None:
         named.append(f"{subject.redacted_records} records")

@@ -23,7 +23,7 @@ from server.activity import ActivityRecorder
 from server.app import App
 from server.audit_export import AuditExports
 from server.commit import Committer
-from server.config import Config
+from server.config import Config, checkpoint_key
 from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
 from server.reads import ReadSide
 from server.redaction import Redactions
@@ -156,7 +156,7 @@ class Store:
                 self.reads,
                 clock=clock,
                 home=config.home.resolve(),
-                key_file=config.checkpoint_key or config.home.resolve() / KEY_NAME,
+                key_file=lambda: checkpoint_key() or config.home.resolve() / KEY_NAME,
                 workspace=config.workspace,
                 zone=config.time_zone,
                 lock_timeout_s=config.lock_timeout_s,

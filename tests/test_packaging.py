@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import server
+from server.bundle import FILES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,6 +21,13 @@ def test_type_checkers_are_told_of_every_package() -> None:
 
     assert packages
     assert all((ROOT / package / "py.typed").is_file() for package in packages)
+
+
+def test_what_every_audit_bundle_is_given_lies_beside_the_modules() -> None:
+    names = sorted(path.name for path in FILES.iterdir() if path.is_file())
+
+    assert names == ["VERIFY.md", "verify.py"]
+    assert (FILES / "verify.py").read_text("utf-8").startswith("#!/usr/bin/env python3\n")
 
 
 def test_the_stemmers_that_decide_the_index_are_pinned_exactly() -> None:

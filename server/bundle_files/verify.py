@@ -211,7 +211,10 @@ def parse_note(text: str, key: Key, place: str) -> Checkpoint:
         raise FaultError("checkpoint", place + " is no signed note")
     body += "\n"
     held = False
-    for line in signatures[:-1].split("\n"):
+    lines = signatures[:-1].split("\n")
+    if len(set(lines)) != len(lines):
+        raise FaultError("checkpoint", place + " has the same signature twice")
+    for line in lines:
         parts = line.split(" ")
         raw = from_base64(parts[2]) if len(parts) == 3 and parts[0] == "\u2014" else None
         if raw is None:
@@ -760,11 +763,13 @@ def check(folder: Path, wanted: Wanted, report: Report, progress: Callable[[int]
 
 def the_key(bundle: Bundle, given: str) -> Key:
     """Return the key to check with: the given one, else the bundle's own."""
-    own = parse_key(bundle.text("public-key"), "public-key")
+    text = bundle.text("public-key")
+    own = parse_key(text, "public-key")
+    if text != text.strip() + "\n":
+        raise FaultError("key", "public-key is not one line")
     if not given:
         return own
-    text = given if "+" in given else read_text(Path(given))
-    key = parse_key(text, "the given key")
+    key = parse_key(given if "+" in given else read_text(Path(given)), "the given key")
     if key != own:
         raise FaultError("key", "the bundle's public key is not the given one")
     return key

@@ -229,3 +229,21 @@ def test_e1_a_history_written_anew_and_signed_anew_does_not_extend_what_was_publ
     assert found.status == 1
     assert b"records 1 to 12 are not those that were signed" in found.out
     assert refused.status == 1
+
+
+def test_e1_an_earlier_export_shows_a_cut_and_names_what_is_missing(
+    home: Home, run: Run, head: str, folder: Path
+) -> None:
+    assert head
+    assert run("audit", "export", str(folder / "export")).status == 0
+    kept = str(folder / "export" / "checkpoint")
+    assert run("verify", "--against", kept).status == 0
+    _cut(home, 3)
+    _without_projections(home)
+    (home.path / "ledger" / "checkpoints").unlink()
+
+    assert run("verify").status == 0
+    found = run("verify", "--against", kept)
+
+    assert found.status == 1
+    assert b"records 10 to 12 are missing" in found.out

@@ -13,9 +13,10 @@ import pytest
 from projections.model import Memory
 from server.commands import LAYERS
 from server.results import AddManyResult, ExportResult, ListResult
-from tests.cases.ways import CommandHost, Way, stdio_session
+from tests.cases.ways import CommandHost, Run, Way, stdio_session
+from tests.support.bundles import checked
 from tests.support.peer import Json
-from tests.support.store import MEMORY_DISK, Client, home_at
+from tests.support.store import MEMORY_DISK, Client, Home, home_at
 
 COUNT = 12_345
 KINDS = ("live", "old", "successor", "expired", "deleted")
@@ -259,3 +260,29 @@ def test_e4_the_whole_of_a_memory_is_in_an_export(client: Client) -> None:
 def _parsed(form: str, text: str) -> list[Json]:
     memories = json.loads(text) if form == "json" else map(json.loads, text[:-1].split("\n"))
     return [*memories]
+
+
+def test_e4_every_route_of_export_leaves_out_what_was_redacted(
+    home: Home, run: Run, folder: Path
+) -> None:
+    """Its current text, an older one, and one that a later memory superseded."""
+    client = home.open()
+    client.add("the heron stays", entity_name="Ana")
+    changed = client.add("the heron was first").id
+    client.update(changed, content="the crane came next")
+    client.supersede(changed, "the stork is last")
+    client.call("memory_redact", {"id": changed, "reason": "she asked for it"})
+    home.close()
+    routes = [
+        run("export", "--format", form, "--include-superseded", "--include-expired").out
+        for form in FORMS
+    ]
+    routes.append(run("audit", "show", "--json").out)
+    assert run("audit", "export", str(folder / "bundle")).status == 0
+    routes += [path.read_bytes() for path in sorted((folder / "bundle").iterdir())]
+
+    for written in routes:
+        for erased in (b"heron was first", b"crane", b"stork"):
+            assert erased not in written
+    assert all(b"heron stays" in written for written in routes[: len(FORMS) + 1])
+    assert checked(folder / "bundle").status == 0

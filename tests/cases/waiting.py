@@ -20,7 +20,6 @@ class Waiting(NamedTuple):
 
 EMBEDDINGS: Final = "vectors and embedders"
 IMPORT: Final = "importing documents"
-AUDIT: Final = "exporting the ledger for an audit"
 HTTP: Final = "HTTP"
 LINKS: Final = "edges between memories"
 
@@ -40,7 +39,6 @@ WAITING: Final = (
     Waiting("W-3", "a slow embedder holds up nobody's store or search", EMBEDDINGS),
     Waiting("F-1", "files of tokens are their owner's alone from the start", HTTP),
     Waiting("R-4", "importing an old export does not bring a redacted memory back", IMPORT),
-    Waiting("E-1", "a cut is shown against an earlier export of the ledger", AUDIT),
     Waiting("E-4", "an export that is imported into an empty store gives an equal state", IMPORT),
     Waiting("E-4", "an export that is imported into its own store adds nothing", IMPORT),
     Waiting("X-1", "an import creates and changes nothing outside its folder", IMPORT),

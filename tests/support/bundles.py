@@ -5,9 +5,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ledger import (
@@ -32,6 +34,7 @@ from ledger import (
     WorkspaceCreated,
 )
 from server.bundle import FILES, Plan, write_bundle
+from server.bundle_files import verify as script
 from server.bundle_scope import Scope, Selection, subjects_about
 from tests.support.ledgers import CountingIds, live_path, open_ledger
 
@@ -129,6 +132,24 @@ def checked(folder: Path, *words: str) -> Verdict:
     report = json.loads(done.stdout)
     assert report["status"] == done.returncode
     return Verdict(done.returncode, report, done.stderr)
+
+
+_verified: Final = cache(script.signature_holds)
+"""The same few notes are checked thousands of times, some hundredths of a second each."""
+
+
+def report_of(folder: Path) -> script.Report:
+    """Check a bundle in this process: thousands of changes cannot each wait for an interpreter."""
+    report = script.Report()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(script, "signature_holds", _verified)
+        try:
+            script.check(folder, script.Wanted("", ""), report, lambda _: None)
+        except script.FaultError as fault:
+            report.fault(fault)
+        except script.CannotLookError as error:
+            report.add("cannot_look", str(error))
+    return report
 
 
 def copied(folder: Path, target: Path) -> Path:
