@@ -124,6 +124,9 @@ class Sealer:
         with self._ledger.lock(self._timeout_s):
             for path in rubbish:
                 self._files.remove_file(path)
+            if twins:
+                # Whoever put that manifest there may have died before its name was durable.
+                self._files.sync_names(self._layout.root)
             for entry in twins:
                 source = Source(first=entry.first, path=log / entry.name, entry=entry, newest=False)
                 # Raises if the sealed file is bad: then the raw one is the copy that heals it.
