@@ -1,4 +1,4 @@
-"""The power is cut at every moment of everything that is done to a ledger."""
+"""The power is cut at every moment of everything that is done to a ledger and to its home."""
 
 import subprocess
 import sys
@@ -11,7 +11,14 @@ from ledger import Ledger, OsFiles
 from ledger.live import LiveSegment
 from ledger.manifest import Manifest
 from ledger.osfile import temporary_path
+from projections.generation import Generations
 from tests.crash.harness import environment
+from tests.crash.home_operations import (
+    HOME_OPERATIONS,
+    Remembered,
+    check_home,
+    record_home,
+)
 from tests.crash.ledger_operations import (
     OPERATIONS,
     Expected,
@@ -22,25 +29,27 @@ from tests.crash.ledger_operations import (
 from tests.crash.states import (
     STATES_MAX,
     BadStateError,
+    chosen,
     folder,
     states_of,
     try_all,
 )
-from tests.crash.try_ledger_states import try_killed, try_operation
+from tests.crash.try_states import try_home, try_killed, try_operation
 from tests.support.recorder import Recorder, RecordingFiles
 
 NAMES = [operation.name for operation in OPERATIONS]
 SHARE = STATES_MAX // 18
 SHARE_KILLED = STATES_MAX // 50
+SHARE_HOME = STATES_MAX // 100
 
 
-def _in_a_process(name: str, count: int, *options: str) -> int:
-    command = [sys.executable, "-m", "tests.crash.try_ledger_states", name, str(count), *options]
+def _in_a_process(kind: str, name: str, count: int) -> int:
+    command = [sys.executable, "-m", "tests.crash.try_states", kind, name, str(count)]
     done = subprocess.run(
         command, env=environment(Path("unused")), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    sys.stdout.write(f"{done.stdout.strip()} states\n")
+    sys.stdout.write(f"{done.stdout.strip()} states of {name} ({kind})\n")
     return int(done.stdout)
 
 
@@ -48,7 +57,7 @@ def _in_a_process(name: str, count: int, *options: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_power_cut_at_any_moment_leaves_a_ledger_that_keeps_its_promises(name: str) -> None:
-    assert _in_a_process(name, SHARE) > 100
+    assert _in_a_process("ledger", name, SHARE) > 100
 
 
 @pytest.mark.crash
@@ -57,12 +66,20 @@ def test_a_power_cut_at_any_moment_leaves_a_ledger_that_keeps_its_promises(name:
 def test_a_power_cut_after_a_process_was_killed_and_another_went_on_loses_nothing(
     name: str,
 ) -> None:
-    assert _in_a_process(name, SHARE_KILLED, "killed") > 20
+    assert _in_a_process("killed", name, SHARE_KILLED) > 20
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [operation.name for operation in HOME_OPERATIONS])
+def test_a_power_cut_leaves_a_home_whose_tables_equal_a_replay_of_its_ledger(name: str) -> None:
+    assert _in_a_process("home", name, SHARE_HOME) > 20
 
 
 def test_the_states_of_an_operation_are_tried_in_this_process_too() -> None:
     assert try_operation("append", 30) >= 30
     assert try_killed("append a batch", 30) >= 20
+    assert try_home("add", 20) >= 20
 
 
 # ---------------------------------------------------------------------------- mutants
@@ -117,6 +134,14 @@ def _keep_nothing_aside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _roll_without_a_footer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LiveSegment, "_try_roll", lambda live, _tip, end: live._create_next(end))
+
+
+def _publish_unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Generations, "sync", lambda _self, _database: None)
+
+
+def _mutate_nothing(_: pytest.MonkeyPatch) -> None:
+    pass
 
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
@@ -205,6 +230,30 @@ def test_a_tail_that_is_believed_without_a_sync_is_caught(
     monkeypatch.setattr(LiveSegment, "_settle", lambda *_, **__: None)
 
     assert _first_bad_after_kills("append") is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "mutation", "files"),
+    [
+        ("rebuild", _publish_unsynced, RecordingFiles),
+        ("add", _mutate_nothing, _NoSync),
+    ],
+)
+def test_a_fault_in_what_surrounds_the_ledger_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    mutation: Mutation,
+    files: type[RecordingFiles],
+) -> None:
+    operation = next(each for each in HOME_OPERATIONS if each.name == name)
+    with monkeypatch.context() as patched:
+        mutation(patched)
+        with folder() as base:
+            recording = record_home(operation, base, files)
+
+    states = chosen(states_of(recording, Remembered, limit=96), 500)
+    with pytest.raises(BadStateError):
+        try_all(states, check_home, recording)
 
 
 def test_the_unharmed_ledger_passes_what_catches_the_others() -> None:

@@ -308,14 +308,12 @@ def _choices(
     last = tuple(each[-1] for each in options)
     yield first
     yield last
-    left = limit
-    for base in (first, last):
-        for at, each in enumerate(options):
-            for one in each if len(each) <= left else dice.sample(each, max(left, 0)):
-                left -= 1
-                yield (*base[:at], one, *base[at + 1 :])
-    for _ in range(limit // 2):
-        yield tuple(dice.choice(each) for each in options)
+    count = len(options)
+    for _ in range(limit):
+        one = list(dice.choice((first, last)))
+        for at in dice.sample(range(count), min(count, dice.choice((1, 1, 2, 3, count)))):
+            one[at] = dice.choice(options[at])
+        yield tuple(one)
 
 
 def _changed(content: bytes, step: Written | Cut) -> bytes:

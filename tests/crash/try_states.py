@@ -1,6 +1,6 @@
-"""Cuts the power under one operation on a ledger, in a process of its own.
+"""Cuts the power under one operation, in a process of its own.
 
-    python -m tests.crash.try_ledger_states OPERATION STATES [killed]
+    python -m tests.crash.try_states ledger | killed | home  OPERATION STATES
 
 A process of its own is not traced for coverage, which would take most of the time. Prints how many
 different states were tried.
@@ -9,6 +9,7 @@ different states were tried.
 import sys
 from collections.abc import Iterator
 
+from tests.crash.home_operations import HOME_OPERATIONS, Remembered, check_home, record_home
 from tests.crash.ledger_operations import OPERATIONS, Expected, check, record, record_killed
 from tests.crash.states import chosen, folder, states_of, try_all
 
@@ -46,6 +47,18 @@ def try_killed(name: str, count: int) -> int:
     return len(tried)
 
 
+def try_home(name: str, count: int) -> int:
+    """Cut the power at every moment of an operation on a whole home."""
+    operation = next(each for each in HOME_OPERATIONS if each.name == name)
+    with folder() as base:
+        recording = record_home(operation, base)
+    # The sectors of a database are many: all of them, none and a few by lot will do.
+    limit = max(16, min(LIMIT, count // 16))
+    states = chosen(states_of(recording, Remembered, limit=limit), count)
+    try_all(states, check_home, recording)
+    return len(states)
+
+
 def _count_up() -> Iterator[int]:
     number = 0
     while True:
@@ -53,6 +66,7 @@ def _count_up() -> Iterator[int]:
         number += 1
 
 
+KINDS = {"ledger": try_operation, "killed": try_killed, "home": try_home}
+
 if __name__ == "__main__":
-    attempt = try_killed if sys.argv[3:] else try_operation
-    print(attempt(sys.argv[1], int(sys.argv[2])))  # noqa: T201 - its answer
+    print(KINDS[sys.argv[1]](sys.argv[2], int(sys.argv[3])))  # noqa: T201 - its answer
