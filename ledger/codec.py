@@ -15,7 +15,12 @@ Codec = Literal["zst", "gz"]
 ZSTD_LEVEL = 3
 GZIP_LEVEL = 6
 _GZIP_WBITS = 31
-_STEP_BYTES = 4096
+
+INFLATED_BYTES_MAX = 1 << 30
+"""Most that a segment may hold, whatever its manifest entry and its frame say."""
+
+_STEP_BYTES: dict[Codec, int] = {"zst": 64, "gz": 4096}
+"""Bytes of a damaged frame that are inflated at once; they become a few megabytes at most."""
 
 
 class CodecError(ValueError):
@@ -43,8 +48,11 @@ def inflate(data: bytes, codec: Codec, raw_bytes: int) -> bytes:
     No more than that is ever held, whatever the frame claims.
 
     Raises:
-        CodecError: the frame is bad, cut, followed by something, or of another size.
+        CodecError: the frame is bad, cut, followed by something, of another size, or to hold
+            more than INFLATED_BYTES_MAX.
     """
+    if raw_bytes > INFLATED_BYTES_MAX:
+        raise CodecError(f"it is to hold {raw_bytes} bytes; the limit is {INFLATED_BYTES_MAX}")
     raw = _inflate_gzip(data, raw_bytes) if codec == "gz" else _inflate_zstd(data, raw_bytes)
     if len(raw) != raw_bytes:
         raise CodecError(f"it holds {len(raw)} bytes, the manifest says {raw_bytes}")
@@ -101,9 +109,10 @@ def inflate_prefix(data: bytes, codec: Codec, raw_bytes: int) -> bytes:
 
         step = zstandard.ZstdDecompressor().decompressobj().decompress
         failures = (zstandard.ZstdError, EOFError)
+    step_bytes = _STEP_BYTES[codec]
     try:
-        for at in range(0, len(data), _STEP_BYTES):
-            parts.append(step(data[at : at + _STEP_BYTES]))
+        for at in range(0, len(data), step_bytes):
+            parts.append(step(data[at : at + step_bytes]))
             size += len(parts[-1])
             if size >= raw_bytes:
                 break
