@@ -224,6 +224,27 @@ class OsFiles:
         finally:
             self.close(directory)
 
+    def sync_names(self, path: Path) -> None:
+        """Make the names in a directory durable that another process may have left unsynced."""
+        directory = self.open_directory(path)
+        try:
+            self.sync_directory(directory)
+        finally:
+            self.close(directory)
+
+    def sync_ancestors(self, path: Path) -> None:
+        """Make the names of a directory and of those it is in durable, as far as its mount goes.
+
+        For directories that a process may have made that died before it had synced them. One that
+        may not be read was made by somebody else.
+        """
+        device = path.stat().st_dev
+        for parent in path.parents:
+            if parent.stat().st_dev != device:
+                return
+            with suppress(PermissionError):
+                self.sync_names(parent)
+
     def ensure_directory(self, path: Path) -> None:
         """Create a directory and its missing parents, each durable in its own parent."""
         if path.is_dir():

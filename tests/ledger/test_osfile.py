@@ -131,3 +131,40 @@ def test_a_library_without_the_call_is_said_to_lack_it(
         OsFiles().exchange(tmp_path / "one", tmp_path / "two")
 
     assert caught.value.errno == errno.ENOSYS
+
+
+class _Watching(OrderedFiles):
+    """Notes which directories are opened; one of them may not be read."""
+
+    def __init__(self, closed: Path) -> None:
+        super().__init__()
+        self.closed = closed
+        self.opened: list[Path] = []
+
+    def open_directory(self, path: Path) -> int:
+        if path == self.closed:
+            raise PermissionError
+        self.opened.append(path)
+        return super().open_directory(path)
+
+
+def test_the_names_of_all_parents_are_synced_but_of_those_that_may_not_be_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a" / "b" / "c"
+    path.mkdir(parents=True)
+    files = _Watching(tmp_path / "a")
+
+    files.sync_ancestors(path)
+
+    assert files.opened[:2] == [tmp_path / "a" / "b", tmp_path]
+    assert files.calls == ["sync_directory"] * len(files.opened)
+
+
+def test_the_names_of_another_mount_are_not_synced() -> None:
+    files = _Watching(Path("nowhere"))
+
+    files.sync_ancestors(Path("/dev"))
+    files.sync_ancestors(Path("/"))
+
+    assert files.opened == []

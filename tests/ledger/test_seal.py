@@ -120,6 +120,23 @@ def test_a_raw_twin_of_a_bad_sealed_file_is_kept(tmp_path: Path) -> None:
     assert raw.read_bytes() == data
 
 
+def test_a_raw_twin_goes_once_the_manifest_that_names_its_sealed_file_is_durable(
+    tmp_path: Path,
+) -> None:
+    ledger = open_ledger(tmp_path / "l", options=SMALL)
+    append_each(ledger, "one")
+    raw = ledger.layout.raw(1)
+    data = raw.read_bytes()
+    open_sealer(ledger).run()
+    raw.write_bytes(data)
+    files = OrderedFiles()
+
+    open_sealer(open_ledger(tmp_path / "l", files=files)).run()
+
+    assert files.calls == ["open_lock", "open_lock", "sync_directory", "unlink", "sync_directory"]
+    assert not raw.exists()
+
+
 def test_a_sealed_file_nobody_names_goes_only_if_its_raw_twin_is_there(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l", options=SMALL)
     append_each(ledger, "one")
