@@ -54,6 +54,7 @@ from server.memory_decisions import (
     decide_update,
     preview_deletion,
 )
+from server.past_reads import PastSide
 from server.reads import ReadSide
 from server.recall import Recall
 from server.repeat import (
@@ -120,6 +121,7 @@ class App:
         ledger: Ledger,
         committer: Committer,
         reads: ReadSide,
+        past: PastSide,
         *,
         clock: Clock,
         workspace: str,
@@ -134,6 +136,7 @@ class App:
             ledger: is looked at by `health`.
             committer: runs the writes.
             reads: runs the reads.
+            past: runs those of the store as it was.
             clock: dates expiry and the age of memories.
             workspace: name of the workspace that is read and written.
             zone: name of the time zone that dates in words are meant in.
@@ -150,7 +153,9 @@ class App:
         self._zone = zone
         self._activity = activity
         self._after_write = after_write
-        self._recall = Recall(reads, clock=clock, workspace=workspace, zone=zone, activity=recorder)
+        self._recall = Recall(
+            reads, past, clock=clock, workspace=workspace, zone=zone, activity=recorder
+        )
 
     def add(self, args: AddArgs, call: Call) -> AddResult:
         """Store a memory."""

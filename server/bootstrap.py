@@ -17,12 +17,14 @@ from ledger import (
     SystemClock,
 )
 from projections.activity import ActivityLog
+from projections.past import PastCopies
 from projections.readonly import generations_at
 from server.activity import ActivityRecorder
 from server.app import App
 from server.commit import Committer
 from server.config import Config
 from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
+from server.past_reads import PastSide
 from server.reads import ReadSide
 from server.refusal import refusal_of
 from server.stdio import log, silence
@@ -120,10 +122,20 @@ class Store:
             log=log,
             enabled=config.activity and not self.is_read_only,
         )
+        self._copies = PastCopies(None if self.is_read_only else projections, files)
+        past = PastSide(
+            self.reads,
+            self._copies,
+            clock=clock,
+            workspace=config.workspace,
+            zone=config.time_zone,
+            wait_s=rebuild_wait_s,
+        )
         self.app = App(
             self.ledger,
             committer,
             self.reads,
+            past,
             clock=clock,
             workspace=config.workspace,
             zone=config.time_zone,
@@ -142,6 +154,7 @@ class Store:
         """Close the store; what was acknowledged is on disk already."""
         self.recorder.close(ACTIVITY_CLOSE_S)
         self.reads.close()
+        self._copies.close()
         self.ledger.close()
         self._log_info("mnemolog: closed the store")
 
