@@ -43,6 +43,7 @@ from server.commands import (
     WriteArgs,
 )
 from server.commit import Command, Committer, Decide, Repeat
+from server.diff import Comparison, DiffArgs, DiffResult
 from server.errors import InvalidArgumentsError, UseCaseError
 from server.examine import StoreHealth, diagnosis, examine
 from server.memory_decisions import (
@@ -157,6 +158,8 @@ class App:
             reads, past, clock=clock, workspace=workspace, zone=zone, activity=recorder
         )
 
+        self._comparison = Comparison(reads, past, workspace)
+
     def add(self, args: AddArgs, call: Call) -> AddResult:
         """Store a memory."""
         return self._compared(self._write(AddResult, self._add_command(args, call)), args, call)
@@ -259,6 +262,10 @@ class App:
     def export_whole(self, args: ExportArgs, call: Call) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
         return self._recall.export_whole(args, call)
+
+    def diff(self, args: DiffArgs, call: Call) -> DiffResult:
+        """Say what changed between two moments."""
+        return self._comparison.diff(args, call)
 
     def health(self, args: HealthArgs, call: Call) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""

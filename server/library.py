@@ -42,6 +42,7 @@ from server.commands import (
     UpdateArgs,
 )
 from server.config import Config, read_config
+from server.diff import DiffArgs, DiffResult
 from server.errors import InvalidArgumentsError
 from server.results import (
     AddManyResult,
@@ -156,6 +157,10 @@ class MemoryStore:
     def export_whole(self, args: ExportArgs) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
         return self._do(self._store.app.export_whole, args)
+
+    def diff(self, args: DiffArgs) -> DiffResult:
+        """Say what changed between two moments."""
+        return self._do(self._store.app.diff, args)
 
     def health(self, args: HealthArgs) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""

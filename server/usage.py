@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
     ("Revise and forget", ("update", "delete", "undo")),
-    ("Look closer", ("inspect", "health", "activity", "export")),
+    ("Look closer", ("inspect", "diff", "health", "activity", "export")),
     ("Organise", ("session", "alias")),
     ("The store itself", ("rebuild", "verify", "replay", "digest")),
     ("Set up and serve", ("serve", "config", "demo")),

@@ -94,7 +94,8 @@ def test_a_copy_of_any_moment_holds_the_rows_that_a_replay_until_then_leaves() -
         LookingBack,
         settings=settings(
             max_examples=settings().max_examples // 4,
-            stateful_step_count=30, phases=[Phase.generate],
+            stateful_step_count=30,
+            phases=[Phase.generate],
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),
     )
