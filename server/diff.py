@@ -80,7 +80,7 @@ class Comparison:
         until = self._until(args, call)
         if since.seq > until.seq:
             raise InvalidArgumentsError(
-                f"`since` is position {since.seq} and comes after position {until.seq}, which it is "
+                f"`since` is position {since.seq} and comes after position {until.seq} that it is "
                 "compared with; put the earlier moment first.",
                 details={"field": "since"},
             )
