@@ -96,8 +96,7 @@ def test_sessions_and_aliases_are_compared_too(client: Client) -> None:
 
     result = compared(client, start)
 
-    whats = [(each.kind, each.what) for each in result.differences]
-    assert whats == [
+    assert [(each.kind, each.what) for each in result.differences] == [
         ("session", "changed"),
         ("session", "added"),
         ("alias", "deleted"),
