@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import unified_diff
 from typing import Final
 
 import msgspec
@@ -85,6 +84,8 @@ def _changed(name: str, before: object, after: object) -> Iterator[str]:
     if name not in ("content", "summary") or before is None or after is None:
         yield f"    {name}: {_written(before)} -> {_written(after)}"
         return
+    from difflib import unified_diff  # noqa: PLC0415 - only a text that changed needs it
+
     patch = unified_diff(str(before).splitlines(), str(after).splitlines(), n=1, lineterm="")
     lines = [line for line in patch if not line.startswith(("---", "+++", "@@"))]
     yield f"    {name}:"
