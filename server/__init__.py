@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         UndoArgs,
         UpdateArgs,
     )
+    from server.diff import DiffArgs
     from server.errors import ConfigError, StoreError, UseCaseError
     from server.library import MemoryStore, open_store
 
@@ -37,6 +38,7 @@ __all__ = [
     "ConfigError",
     "DeleteArgs",
     "DeleteManyArgs",
+    "DiffArgs",
     "ExportArgs",
     "GetArgs",
     "HealthArgs",

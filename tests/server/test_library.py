@@ -13,6 +13,7 @@ from server import (
     ConfigError,
     DeleteArgs,
     DeleteManyArgs,
+    DiffArgs,
     ExportArgs,
     GetArgs,
     HealthArgs,
@@ -56,6 +57,7 @@ def test_every_use_case_can_be_reached(tmp_path: Path) -> None:
         assert memory.export(ExportArgs(format="jsonl")).count == 2
         assert "".join(memory.export_whole(ExportArgs(format="jsonl", limit=1))).count("\n") == 2
         assert memory.health(HealthArgs()).status == "healthy"
+        assert memory.diff(DiffArgs(since=first.position)).until.position >= first.position
         assert memory.session_end(SessionEndArgs(id=session.id)).memories_count == 1
         assert memory.session_list(SessionListArgs()).total == 1
         assert memory.undo(UndoArgs(position=changed.position)).undone
@@ -73,7 +75,8 @@ def test_the_methods_are_named_like_the_tools() -> None:
     assert names == {
         name
         for name in vars(MemoryStore)
-        if not name.startswith("_") and name not in ("close", "is_read_only", "export_whole")
+        if not name.startswith("_")
+        and name not in ("close", "is_read_only", "export_whole", "diff")
     }
 
 
