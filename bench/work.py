@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.client import Client
 from bench.corpus import QUERY_KINDS, Corpus
+from bench.stores import GROUP
 
 Fields = dict[str, Any]
 
@@ -22,6 +23,9 @@ FILES = 8
 READ_AT_ONCE = 10
 ENTITIES = 50
 """Entities that are listed: the ones with the most memories."""
+
+FIRST_LOOK_MAX = 10_000
+"""Memories at a moment up to which the first look at it is measured: thousands a second."""
 
 ENTITY, ALIAS = "entity-0", "the bench's other name"
 
@@ -76,6 +80,8 @@ OWN = (
     Kind("get", "get, 10 ids", "get"),
     Kind("search_alias", "search, 4 words, an entity by an alias", "search"),
     Kind("recent", "resource memory://recent", "recent"),
+    Kind("past", "search, 2 words, known_at the middle", "search"),
+    Kind("past_first", "the same, of a moment not asked for before", "search", 0.05),
     Kind("alias_add", "alias, durable", "alias_add", 0.5),
     Kind("add_many", f"add_many of {BATCH}, durable, a memory", "add_many", 0.125, BATCH),
     Kind("delete_many", f"delete_many of {BATCH}, durable, a memory", "delete_many", 0.125, BATCH),
@@ -118,6 +124,7 @@ class Work:
 
     def __init__(self, size: int, turns: int, block: int) -> None:
         self._block = block
+        self._middle = size // 2
         self._corpus = Corpus()
         self._queries = {
             kind: list(self._corpus.queries(kind, turns * block, size)) for kind in QUERY_KINDS
@@ -135,6 +142,10 @@ class Work:
                 made = self._changes(held, min(count, len(held.ids)))
             case "delete_many":
                 made = self._fill_sessions(held, client, count)
+            case "past":
+                made = ({**query, "known_at": self._middle} for query in self.queries("and2", turn))
+            case "past_first":
+                made = self._first_looks(turn)
             case _ if kind.name in self._queries:
                 made = iter(self.queries(kind.name, turn))
             case "search_alias":
@@ -146,6 +157,15 @@ class Work:
     def queries(self, kind: str, turn: int) -> list[Fields]:
         """Return a block of queries."""
         return self._queries[kind][turn * self._block : (turn + 1) * self._block]
+
+    def _first_looks(self, turn: int) -> Iterator[Fields]:
+        """Yield a search of a moment that nobody has asked for; none where that takes very long.
+
+        Stores are built in groups of that many, and a moment is the end of an operation.
+        """
+        if self._middle <= FIRST_LOOK_MAX:
+            (query, *_) = self.queries("and2", turn)
+            yield {**query, "known_at": self._middle + turn * GROUP}
 
     def additions(self, held: Held, *, with_entity: bool | None) -> Iterator[Fields]:
         """Yield memories to add, for ever; None: whether they have an entity or not."""

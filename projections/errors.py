@@ -6,6 +6,7 @@ ProjectionError
 ├── ProjectionUnusableError   of a read-only store, and not what the ledger says: replay it aside
 ├── ProjectionOutdatedError   written by an older program: it must be rebuilt from the ledger
 ├── ProgramOutdatedError      written by a newer program: this one must be restarted or upgraded
+├── PastBusyError             a copy of the past is in the making and does not stop
 └── ActivityUnavailableError  the activity file cannot be used; memories are not concerned
 """
 
@@ -57,6 +58,10 @@ class ProgramOutdatedError(ProjectionError):
         )
         self.generation = generation
         self.projector = projector
+
+
+class PastBusyError(ProjectionError):
+    """Copies of the past could not be erased in time: one is in the making."""
 
 
 class ActivityUnavailableError(ProjectionError):

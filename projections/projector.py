@@ -185,6 +185,39 @@ class Projector:
         self._agents.clear()
         self._origins.clear()
 
+    def place(
+        self,
+        identity: tuple[int, str, int, int, int, int],
+        versions: tuple[int, int],
+        state: MemoryState,
+    ) -> None:
+        """Put a state that a memory has had into the table, as it was while it was current.
+
+        Args:
+            identity: rid, id, workspace, agent, created_us and updated_us.
+            versions: its `version` and `last_seq`.
+            state: the state; `settle` derives what depends on others once all are placed.
+
+        """
+        created_us = identity[4]
+        self._connection.execute(
+            _INSERT_MEMORY,
+            (*identity, *versions, *self._times(created_us, state), *_state_values(state)),
+        )
+
+    def settle(self) -> None:
+        """Let each superseded memory end where its successor begins, whichever was placed first."""
+        superseded = self._connection.execute(
+            f"SELECT rid, created_us, true_until, {_STATE_COLUMNS} FROM memories "
+            "WHERE superseded_by IS NOT NULL"
+        )
+        ends = []
+        for rid, created_us, found, *columns in superseded:
+            _, _, _, true_until, _ = self._times(created_us, state_from_columns(columns))
+            if true_until != found:
+                ends.append((true_until, rid))
+        self._connection.executemany("UPDATE memories SET true_until = ? WHERE rid = ?", iter(ends))
+
     def _add(self, seq: int, t_us: int, header: Header, state: MemoryState) -> int:
         workspace, agent = self._workspace(header.ws), self._agent(header.act)
         self._insert((seq, header.sub, workspace, agent, t_us, t_us), seq, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ledger import MemoryState, format_us
@@ -23,6 +23,9 @@ IS_ACTIVE = "(superseded_by IS NULL AND (expires_us IS NULL OR expires_us > ?1))
 CHAIN_LENGTH_MAX = 1_000
 TOP_ENTITIES = 5
 US_PER_DAY = 86_400_000_000
+
+SEQ_MAX = (1 << 63) - 1
+"""No ledger position comes after it."""
 
 MEMORY_COLUMNS = ", ".join(
     f"m.{name}" for name in ("id", "version", "created_us", "updated_us", *STATE_FIELDS)
@@ -45,12 +48,13 @@ def memory_from_columns(row: Sequence[Any], now: str) -> Memory:
         version=version,
         created_at=format_us(created_us),
         updated_at=format_us(updated_us),
-        status=_status(fields["superseded_by"], fields["expires_at"], now),
+        status=status_of(fields["superseded_by"], fields["expires_at"], now),
         **fields,
     )
 
 
-def _status(superseded_by: str | None, expires_at: str | None, now: str) -> str:
+def status_of(superseded_by: str | None, expires_at: str | None, now: str) -> str:
+    """Return the status at an instant in record form of a memory that is not deleted."""
     if superseded_by is not None:
         return SUPERSEDED
     return ACTIVE if expires_at is None or expires_at > now else EXPIRED
@@ -79,31 +83,46 @@ def deleted_at(connection: Connection, workspace: int | None, memory_id: str) ->
     )
 
 
-def chain_of(
-    connection: Connection, workspace: int | None, memory: Memory, now: str
-) -> list[Memory]:
-    """Return the whole chain a memory stands in, newest first.
+def chain_of(find: Callable[[str], Memory | None], memory: Memory) -> list[Memory]:
+    """Return the whole chain a memory stands in, newest first; `find` looks its links up.
 
     A loop, which only a hand-made ledger can hold, is walked once.
     """
-    older = list(_walk(connection, workspace, memory, "supersedes", now))
-    newer = list(_walk(connection, workspace, memory, "superseded_by", now))
+    older = list(_walk(find, memory, "supersedes"))
+    newer = list(_walk(find, memory, "superseded_by"))
     seen = {memory.id, *(link.id for link in older)}
     return [*(link for link in reversed(newer) if link.id not in seen), memory, *older]
 
 
-def versions_of(connection: Connection, workspace: int | None, memory_id: str) -> list[Version]:
-    """Return every version of a memory, newest first, also of one that is deleted."""
-    rid = connection.value(
+def memory_rid(connection: Connection, workspace: int | None, memory_id: str) -> int | None:
+    """Return the rid of a memory of this workspace, also of one that is deleted."""
+    return connection.integer(
         "SELECT rid FROM memories WHERE id = ?1 AND workspace = ?2 "
         "UNION ALL SELECT rid FROM tombstones WHERE id = ?1 AND workspace = ?2",
         (memory_id, workspace),
     )
+
+
+def versions_of(
+    connection: Connection, workspace: int | None, memory_id: str, until: int = SEQ_MAX
+) -> list[Version]:
+    """Return every version of a memory, newest first, also of one that is deleted.
+
+    Args:
+        connection: in a read transaction.
+        workspace: rid of the workspace.
+        memory_id: the memory.
+        until: leave out what came after this ledger position.
+
+    """
+    rid = memory_rid(connection, workspace, memory_id)
     if rid is None:
         return []
     versions = []
     current = connection.one(
-        f"SELECT last_seq, version, {', '.join(STATE_FIELDS)} FROM memories WHERE rid = ?", (rid,)
+        f"SELECT last_seq, version, {', '.join(STATE_FIELDS)} FROM memories "
+        "WHERE rid = ? AND last_seq <= ?",
+        (rid, until),
     )
     if current is not None:
         from_seq, version, *columns = current
@@ -113,13 +132,13 @@ def versions_of(connection: Connection, workspace: int | None, memory_id: str) -
         versions.append(_version(connection, interval, version, status, state))
     closed = connection.execute(
         "SELECT version, status, from_seq, to_seq, state FROM memory_versions "
-        "WHERE rid = ? ORDER BY from_seq DESC",
-        (rid,),
+        "WHERE rid = ? AND from_seq <= ? ORDER BY from_seq DESC",
+        (rid, until),
     )
     versions += [
         _version(
             connection,
-            (from_seq, to_seq),
+            (from_seq, None if to_seq is None or to_seq > until else to_seq),
             version,
             status,
             None if text is None else decode_state(text),
@@ -190,15 +209,13 @@ def _top_entities(
     return entities
 
 
-def _walk(
-    connection: Connection, workspace: int | None, memory: Memory, link: str, now: str
-) -> Iterator[Memory]:
+def _walk(find: Callable[[str], Memory | None], memory: Memory, link: str) -> Iterator[Memory]:
     seen, step = {memory.id}, memory
     while len(seen) <= CHAIN_LENGTH_MAX:
         following = getattr(step, link)
         if following is None or following in seen:
             return
-        found = find_memory(connection, workspace, following, now)
+        found = find(following)
         if found is None:
             return
         seen.add(found.id)

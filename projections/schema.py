@@ -113,6 +113,7 @@ INDEXES = (
     "CREATE INDEX aliases_entity ON aliases(workspace, entity) WHERE NOT gone",
     "CREATE INDEX events_subject ON events(subject) WHERE subject <> seq",
     "CREATE INDEX events_undo ON events(undo) WHERE undo IS NOT NULL",
+    "CREATE INDEX events_redacted ON events(seq) WHERE type = 'memory_redacted'",
 )
 """Created last by a rebuild."""
 

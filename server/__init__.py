@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UndoArgs,
         UpdateArgs,
     )
+    from server.diff import DiffArgs
     from server.errors import ConfigError, StoreError, UseCaseError
     from server.library import MemoryStore, open_store
 
@@ -43,6 +44,7 @@ __all__ = [
     "ConfigError",
     "DeleteArgs",
     "DeleteManyArgs",
+    "DiffArgs",
     "ExportArgs",
     "GetArgs",
     "HealthArgs",

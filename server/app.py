@@ -49,6 +49,7 @@ from server.commands import (
     WriteArgs,
 )
 from server.commit import Command, Committer, Decide, Repeat
+from server.diff import Comparison, DiffArgs, DiffResult
 from server.errors import InvalidArgumentsError, UseCaseError
 from server.examine import StoreHealth, diagnosis, examine
 from server.memory_decisions import (
@@ -60,6 +61,7 @@ from server.memory_decisions import (
     decide_update,
     preview_deletion,
 )
+from server.past_reads import PastSide
 from server.reads import ReadSide
 from server.recall import Recall
 from server.redaction import Redactions
@@ -129,9 +131,10 @@ class App:
         ledger: Ledger,
         committer: Committer,
         reads: ReadSide,
+        *,
+        past: PastSide,
         redactions: Redactions,
         audit_exports: AuditExports,
-        *,
         clock: Clock,
         undo_many: UndoMany,
         workspace: str,
@@ -146,6 +149,7 @@ class App:
             ledger: is looked at by `health`.
             committer: runs the writes.
             reads: runs the reads.
+            past: runs those of the store as it was.
             redactions: runs the redactions.
             audit_exports: writes audit bundles.
             clock: dates expiry and the age of memories.
@@ -169,7 +173,10 @@ class App:
         self._activity = activity
         self._after_write = after_write
         self._undo_many = undo_many
-        self._recall = Recall(reads, clock=clock, workspace=workspace, zone=zone, activity=recorder)
+        self._recall = Recall(
+            reads, past, clock=clock, workspace=workspace, zone=zone, activity=recorder
+        )
+        self._comparison = Comparison(reads, past, workspace)
 
     def add(self, args: AddArgs, call: Call) -> AddResult:
         """Store a memory."""
@@ -328,6 +335,10 @@ class App:
     def audit_export(self, args: AuditExportArgs, call: Call) -> AuditExportResult:
         """Write a bundle of the ledger, or of a part of it, that a stranger can check."""
         return self._audit_exports.export(args, call)
+
+    def diff(self, args: DiffArgs, call: Call) -> DiffResult:
+        """Say what changed between two moments."""
+        return self._comparison.diff(args, call)
 
     def health(self, args: HealthArgs, call: Call) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""

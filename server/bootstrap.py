@@ -18,6 +18,7 @@ from ledger import (
     SystemClock,
 )
 from projections.activity import ActivityLog
+from projections.past import PastCopies
 from projections.readonly import generations_at
 from server.activity import ActivityRecorder
 from server.app import App
@@ -25,6 +26,7 @@ from server.audit_export import AuditExports
 from server.commit import Committer
 from server.config import Config, checkpoint_key
 from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
+from server.past_reads import PastSide
 from server.reads import ReadSide
 from server.redaction import Redactions
 from server.refusal import refusal_of
@@ -121,6 +123,15 @@ class Store:
             log=log,
             enabled=config.activity and not self.is_read_only,
         )
+        self._copies = PastCopies(None if self.is_read_only else projections, files)
+        past = PastSide(
+            self.reads,
+            self._copies,
+            clock=clock,
+            workspace=config.workspace,
+            zone=config.time_zone,
+            wait_s=rebuild_wait_s,
+        )
 
         def erase_later() -> None:
             self.upkeep.wake()
@@ -150,8 +161,9 @@ class Store:
             self.ledger,
             committer,
             self.reads,
-            self.redactions,
-            AuditExports(
+            past=past,
+            redactions=self.redactions,
+            audit_exports=AuditExports(
                 self.ledger,
                 self.reads,
                 clock=clock,
@@ -188,6 +200,7 @@ class Store:
         """Close the store; what was acknowledged is on disk already."""
         self.recorder.close(ACTIVITY_CLOSE_S)
         self.reads.close()
+        self._copies.close()
         self.ledger.close()
         self._log_info("mnemolog: closed the store")
 

@@ -58,6 +58,17 @@ Cursor = Annotated[
         description="`next_cursor` of the page before; the rest of the call as then",
     ),
 ]
+KnownAtText = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        description="What the store knew then, later changes set aside: a ledger position (an "
+        "integer), or a date or time in words or ISO 8601, whose end is meant",
+        examples=["4711", "2026-11-30", "yesterday 18:00"],
+    ),
+]
+KnownAtPosition = Annotated[int, Meta(ge=0, le=POSITION_MAX)]
 Filled = Annotated[str, Meta(min_length=1, max_length=500)]
 Object = dict[str, Any]
 Tags = Annotated[
@@ -213,6 +224,7 @@ class FilterArgs(Args, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    known_at: KnownAtText | KnownAtPosition | None = None
 
 
 class SearchArgs(FilterArgs, frozen=True, kw_only=True):
@@ -346,6 +358,7 @@ class InspectArgs(Args, frozen=True, kw_only=True):
     include_history: Annotated[
         bool, Meta(description="With id: also its chain, and each version it has had")
     ] = False
+    known_at: KnownAtText | KnownAtPosition | None = None
 
 
 class GetArgs(Args, frozen=True, kw_only=True):
@@ -357,6 +370,7 @@ class GetArgs(Args, frozen=True, kw_only=True):
     include_versions: Annotated[
         bool, Meta(description="Also every version each has had, newest first")
     ] = False
+    known_at: KnownAtText | KnownAtPosition | None = None
 
 
 class ListArgs(FilterArgs, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ from server.commands import (
     UpdateArgs,
 )
 from server.config import Config, read_config
+from server.diff import DiffArgs, DiffResult
 from server.errors import InvalidArgumentsError
 from server.results import (
     AddManyResult,
@@ -176,6 +177,10 @@ class MemoryStore:
     def audit_export(self, args: AuditExportArgs) -> AuditExportResult:
         """Write a bundle of the ledger, or of a part of it, that a stranger can check."""
         return self._do(self._store.app.audit_export, args)
+
+    def diff(self, args: DiffArgs) -> DiffResult:
+        """Say what changed between two moments."""
+        return self._do(self._store.app.diff, args)
 
     def health(self, args: HealthArgs) -> HealthResult:
         """Examine the store; delete what has expired, if asked to."""

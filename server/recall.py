@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 
-from ledger import Clock, format_us
+from ledger import Clock
 from projections.aliases import names_of
 from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
+from projections.erasure import REDACTED
 from projections.filters import Filters
+from projections.intervals import MemoriesById, Past, Present
 from projections.listing import KEY_TYPES, Key, ListPage, count_memories, list_memories
 from projections.model import Memory, Version
-from projections.queries import (
-    chain_of,
-    deleted_at,
-    find_memory,
-    layer_statistics,
-    versions_of,
-    workspace_rid,
-)
-from projections.redactions import is_erased, redactions_of, subject_of
+from projections.queries import layer_statistics, workspace_rid
 from projections.search import Page, search_exact, search_text
 from projections.sessions import count_sessions, list_sessions
 from projections.text import Query, fold, parse_query
@@ -31,6 +25,7 @@ from server.activity import ActivityRecorder
 from server.commands import (
     LAYERS,
     ExportArgs,
+    FilterArgs,
     GetArgs,
     InspectArgs,
     ListArgs,
@@ -40,6 +35,7 @@ from server.commands import (
 from server.cursor import Cursor, decode_cursor, encode_cursor, list_id
 from server.errors import InvalidArgumentsError, NotFoundError
 from server.export import write_export
+from server.past_reads import PastSide, Then
 from server.reads import ReadSide
 from server.reply import REPAIRED, Budget, cut_notes, dressed, fitted, gap_notes, history_notes
 from server.results import (
@@ -52,7 +48,7 @@ from server.results import (
     SearchResult,
     SessionListResult,
 )
-from server.selection import absence_notes, located, select
+from server.selection import Selection, absence_notes, located, select
 from server.tool import Call
 
 EXPORT_CHARS_MAX = 1_000_000
@@ -68,6 +64,7 @@ EXPORT_KEY: Final[type[Key]] = tuple[str, int]
 """A memory's place in an export: its layer, and its rid, negative for the newest come first."""
 
 R = TypeVar("R", bound=Result)
+T = TypeVar("T")
 
 
 class Recall:
@@ -76,6 +73,7 @@ class Recall:
     def __init__(
         self,
         reads: ReadSide,
+        past: PastSide,
         *,
         clock: Clock,
         workspace: str,
@@ -86,6 +84,7 @@ class Recall:
 
         Args:
             reads: runs the reads.
+            past: runs those of the store as it was.
             clock: dates expiry and the age of memories.
             workspace: name of the workspace that is read.
             zone: name of the time zone that dates in words are meant in.
@@ -93,6 +92,7 @@ class Recall:
 
         """
         self._reads = reads
+        self._past = past
         self._clock = clock
         self._workspace = workspace
         self._zone = zone
@@ -107,15 +107,15 @@ class Recall:
                 details={"field": "query"},
             )
         query = parse_query(args.query)
-        selection = select(args, now_us=self._clock.now_us(), zone=self._zone)
+        then, selection = self._selected(args, call)
         notes = [*self._notes(call), *selection.notes]
         if not (query.terms if args.mode == "fts" else fold(args.query)):
             # In exact mode: nothing but invisible characters, which every text would hold.
             notes.append("the query holds no word, number or symbol to search for")
             page = Page(hits=(), has_more=False, matched="all")
         else:
-            page = self._find(args, query, selection.filters, call)
-            notes += () if page.hits else self._absence(selection.filters, call)
+            page = self._find(args, query, selection.filters, then, call)
+            notes += () if page.hits else self._absence(selection.filters, then, call)
         if args.mode == "fts" and query.dropped:
             notes.append(f"the query is long: {query.dropped} words or phrases were left out")
         budget = Budget()
@@ -141,16 +141,19 @@ class Recall:
             mode=args.mode,
             matched=page.matched,
             query_time_ms=duration_ms,
+            known_at=None if then is None else then.known_at,
             notes=tuple(notes),
         )
 
     def list(self, args: ListArgs, call: Call) -> ListResult:
         """List the memories that satisfy filters."""
-        selection = select(args, now_us=self._clock.now_us(), zone=self._zone)
+        then, selection = self._selected(args, call)
         cursor = _cursor_of(args, KEY_TYPES[args.order])
-        total = self._total(selection.filters, cursor, call)
+        total = self._total(selection.filters, cursor, then, call)
         after = None if cursor is None else cursor.after
-        page = self._page(selection.filters, args.order, after, args.limit, call)
+        page = self._page(
+            selection.filters, then, call, order=args.order, after=after, limit=args.limit
+        )
         budget = Budget()
         memories = fitted(page.memories, budget)
         return ListResult(
@@ -159,10 +162,11 @@ class Recall:
             total=total,
             has_more=page.has_more,
             next_cursor=_cursor(args, total, page.keys[-1]) if page.has_more else None,
+            known_at=None if then is None else then.known_at,
             notes=(
                 *self._notes(call),
                 *selection.notes,
-                *(() if total else self._absence(selection.filters, call)),
+                *(() if total else self._absence(selection.filters, then, call)),
                 *cut_notes(budget),
             ),
         )
@@ -170,23 +174,35 @@ class Recall:
     def get(self, args: GetArgs, call: Call) -> GetResult:
         """Read memories by their ids."""
         ids = tuple(dict.fromkeys(args.ids))
+        then = self._then(args.known_at, call)
         result = self._reads.run(
-            call, lambda connection: self._get(connection, ids, versions=args.include_versions)
+            call,
+            lambda connection: _get(
+                self._by_id(connection, then), ids, versions=args.include_versions
+            ),
         )
         self._note_read([memory.id for memory in result.memories], call)
-        return _with_notes(result, self._notes(call))
+        return self._told(result, then, call)
 
     def inspect(self, args: InspectArgs, call: Call) -> InspectResult:
         """Look at one memory, or count them."""
         memory_id, history = args.id, args.include_history
+        then = self._then(args.known_at, call)
         if not memory_id:
-            result = self._reads.run(call, lambda connection: self._statistics(connection, args))
+            now_us = self._clock.now_us() if then is None else then.at_us
+            result = self._run(
+                call, then, lambda connection: self._statistics(connection, args, now_us)
+            )
         else:
+            # By id no copy of the past is needed.
             result = self._reads.run(
-                call, lambda connection: self._inspect_one(connection, memory_id, history=history)
+                call,
+                lambda connection: _inspect_one(
+                    self._by_id(connection, then), memory_id, history=history
+                ),
             )
             self._note_read([memory_id], call)
-        return _with_notes(result, self._notes(call))
+        return self._told(result, then, call)
 
     def sessions(self, args: SessionListArgs, call: Call) -> SessionListResult:
         """List sessions, newest first."""
@@ -225,13 +241,13 @@ class Recall:
 
     def export(self, args: ExportArgs, call: Call) -> ExportResult:
         """Write memories as text, as many as fit one reply."""
-        selection = select(args, now_us=self._clock.now_us(), zone=self._zone)
+        then, selection = self._selected(args, call)
         cursor = _cursor_of(args, EXPORT_KEY)
-        total = self._total(selection.filters, cursor, call)
+        total = self._total(selection.filters, cursor, then, call)
         memories: list[Memory] = []
         last: Key = () if cursor is None else cursor.after
         chars, has_more = 0, False
-        for key, memory in self._walk(selection.filters, last or None, call):
+        for key, memory in self._walk(selection.filters, last or None, then, call):
             meta = len(msgspec.json.encode(memory.meta))
             chars += len(memory.content) + meta + EXPORT_CHARS_BESIDES
             if memories and (len(memories) == args.limit or chars > EXPORT_CHARS_MAX):
@@ -246,29 +262,66 @@ class Recall:
             total=total,
             has_more=has_more,
             next_cursor=_cursor(args, total, last) if has_more else None,
+            known_at=None if then is None else then.known_at,
             notes=(*self._notes(call), *selection.notes),
         )
 
     def export_whole(self, args: ExportArgs, call: Call) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""
-        selection = select(args, now_us=self._clock.now_us(), zone=self._zone)
-        total = self._total(selection.filters, None, call)
-        memories = (memory for _, memory in self._walk(selection.filters, None, call))
+        then, selection = self._selected(args, call)
+        total = self._total(selection.filters, None, then, call)
+        memories = (memory for _, memory in self._walk(selection.filters, None, then, call))
         yield from write_export(args.format, memories, total)
+
+    def _selected(self, args: FilterArgs, call: Call) -> tuple[Then | None, Selection]:
+        """Understand the filters of a call and the moment it looks back at, if it does.
+
+        Dates in words count from today all the same: that is when they were said.
+        """
+        selection = select(args, now_us=self._clock.now_us(), zone=self._zone)
+        then = self._then(args.known_at, call)
+        if then is None:
+            return None, selection
+        filters = msgspec.structs.replace(selection.filters, now_us=then.at_us)
+        notes = (*selection.notes, *then.notes)
+        return then, msgspec.structs.replace(selection, filters=filters, notes=notes)
+
+    def _then(self, known_at: str | int | None, call: Call) -> Then | None:
+        return None if known_at is None else self._past.moment(known_at, call)
+
+    def _run(self, call: Call, then: Then | None, read: Callable[[Connection], T]) -> T:
+        """Run a read of the store as it is, or as it was."""
+        return self._reads.run(call, read) if then is None else self._past.run(call, then, read)
+
+    def _by_id(self, connection: Connection, then: Then | None) -> MemoriesById:
+        workspace = workspace_rid(connection, self._workspace)
+        if then is None:
+            return Present(connection, workspace, self._clock.now_us())
+        return Past(connection, workspace, then.seq, then.at_us)
+
+    def _told(self, result: R, then: Then | None, call: Call) -> R:
+        """Add what there is to say of the call and of the moment it looked back at."""
+        notes = self._notes(call)
+        if then is not None:
+            result = msgspec.structs.replace(result, known_at=then.known_at)
+            notes += then.notes
+        return _with_notes(result, notes)
 
     def _notes(self, call: Call) -> tuple[str, ...]:
         repaired = (REPAIRED,) if call.repaired else ()
         return (*repaired, *gap_notes(self._reads.current(call).gaps))
 
-    def _absence(self, filters: Filters, call: Call) -> tuple[str, ...]:
-        return self._reads.run(
-            call, lambda connection: absence_notes(connection, self._workspace, filters)
+    def _absence(self, filters: Filters, then: Then | None, call: Call) -> tuple[str, ...]:
+        return self._run(
+            call, then, lambda connection: absence_notes(connection, self._workspace, filters)
         )
 
     def _note_read(self, ids: Sequence[str], call: Call) -> None:
         self._activity.note_read(ids, workspace=self._workspace, actor=call.actor_name)
 
-    def _find(self, args: SearchArgs, query: Query, filters: Filters, call: Call) -> Page:
+    def _find(
+        self, args: SearchArgs, query: Query, filters: Filters, then: Then | None, call: Call
+    ) -> Page:
         def find(connection: Connection) -> Page:
             here = located(connection, self._workspace, filters)
             if args.mode == "exact":
@@ -277,33 +330,41 @@ class Recall:
                 )
             return search_text(connection, query, here, limit=args.limit, offset=args.offset)
 
-        page = self._reads.run(call, find)
-        if not page.hits and not self._reads.believe(call):
+        page = self._run(call, then, find)
+        if then is None and not page.hits and not self._reads.believe(call):
             page = self._reads.run(call, find)
         return page
 
-    def _total(self, filters: Filters, cursor: Cursor | None, call: Call) -> int:
+    def _total(self, filters: Filters, cursor: Cursor | None, then: Then | None, call: Call) -> int:
         """Count what a list holds; a later page keeps to the count of the first."""
         if cursor is not None:
             return cursor.total
-        return self._reads.run(
+        return self._run(
             call,
+            then,
             lambda connection: count_memories(
                 connection, located(connection, self._workspace, filters)
             ),
         )
 
     def _page(
-        self, filters: Filters, order: str, after: Key | None, limit: int, call: Call
+        self,
+        filters: Filters,
+        then: Then | None,
+        call: Call,
+        *,
+        order: str,
+        after: Key | None,
+        limit: int,
     ) -> ListPage:
         def read(connection: Connection) -> ListPage:
             here = located(connection, self._workspace, filters)
             return list_memories(connection, here, order=order, after=after, limit=limit)
 
-        return self._reads.run(call, read)
+        return self._run(call, then, read)
 
     def _walk(
-        self, filters: Filters, after: Key | None, call: Call
+        self, filters: Filters, after: Key | None, then: Then | None, call: Call
     ) -> Iterator[tuple[Key, Memory]]:
         """Yield every memory with its key, ordered by layer, a page of them read at a time.
 
@@ -319,43 +380,13 @@ class Recall:
                 begins = (-int(after[1]),)
             has_more = True
             while has_more:
-                page = self._page(here, "newest", begins, EXPORT_PAGE, call)
+                page = self._page(here, then, call, order="newest", after=begins, limit=EXPORT_PAGE)
                 for (rid, *_), memory in zip(page.keys, page.memories, strict=True):
                     yield (layer, -int(rid)), memory
                 begins = page.keys[-1] if page.keys else None
                 has_more = page.has_more
 
-    def _get(self, connection: Connection, ids: tuple[str, ...], *, versions: bool) -> GetResult:
-        rid = workspace_rid(connection, self._workspace)
-        now = format_us(self._clock.now_us())
-        found, missing = [], []
-        for memory_id in ids:
-            memory = find_memory(connection, rid, memory_id, now)
-            if memory is not None:
-                found.append(memory)
-                continue
-            missing.append(_missing(connection, rid, memory_id))
-        budget = Budget()
-        memories = fitted(found, budget)
-        notes = cut_notes(budget)
-        histories: dict[str, tuple[Version, ...]] = {}
-        left_out = 0
-        if versions:
-            cut = budget.cut
-            for memory_id in ids:
-                history = versions_of(connection, rid, memory_id)
-                if history:
-                    histories[memory_id] = fitted(history, budget)
-                    left_out += len(history) - len(histories[memory_id])
-            notes += history_notes(left_out, budget.cut - cut)
-        return GetResult(
-            memories=memories,
-            missing=tuple(missing),
-            versions=histories if versions else None,
-            notes=notes,
-        )
-
-    def _statistics(self, connection: Connection, args: InspectArgs) -> InspectResult:
+    def _statistics(self, connection: Connection, args: InspectArgs, now_us: int) -> InspectResult:
         checkpoint = read_checkpoint(connection)
         rid = workspace_rid(connection, self._workspace)
         layers = layer_statistics(
@@ -365,7 +396,7 @@ class Recall:
             entity_names=(
                 None if args.entity_name is None else names_of(connection, rid, args.entity_name)
             ),
-            now_us=self._clock.now_us(),
+            now_us=now_us,
         )
         return InspectResult(
             layer_stats=layers,
@@ -374,49 +405,68 @@ class Recall:
             position=0 if checkpoint is None else checkpoint.seq,
         )
 
-    def _inspect_one(
-        self, connection: Connection, memory_id: str, *, history: bool
-    ) -> InspectResult:
-        workspace = workspace_rid(connection, self._workspace)
-        now = format_us(self._clock.now_us())
-        memory = find_memory(connection, workspace, memory_id, now)
-        gone = _missing(connection, workspace, memory_id) if memory is None else None
-        if gone is not None and gone.reason == "not_found":
-            raise NotFoundError(
-                "There is no memory with this id in this workspace. Ids come from memory_add and "
-                "memory_search.",
-                details={"id": memory_id},
+
+def _get(of: MemoriesById, ids: tuple[str, ...], *, versions: bool) -> GetResult:
+    found, missing = [], []
+    for memory_id in ids:
+        memory = of.find(memory_id)
+        if memory is not None:
+            found.append(memory)
+            continue
+        fate = of.fate(memory_id)
+        missing.append(
+            Missing(
+                id=memory_id,
+                reason=fate or "not_found",
+                redacted=of.redactions(memory_id) if fate == REDACTED else (),
             )
-        status = memory.status if memory is not None else gone.reason if gone else "deleted"
-        rid = subject_of(connection, workspace, memory_id)
-        erased = () if rid is None else tuple(redactions_of(connection, rid))
-        if not history:
-            return InspectResult(memory=memory, status=status, redacted=erased)
-        chain = [] if memory is None else chain_of(connection, workspace, memory, now)
-        versions = versions_of(connection, workspace, memory_id)
-        budget = Budget()
-        kept_chain, kept_versions = fitted(chain, budget), fitted(versions, budget)
-        left_out = len(chain) - len(kept_chain) + len(versions) - len(kept_versions)
-        return InspectResult(
-            memory=memory,
-            status=status,
-            superseded_chain=None if memory is None else kept_chain,
-            versions=kept_versions,
-            redacted=erased,
-            notes=history_notes(left_out, budget.cut),
         )
+    budget = Budget()
+    memories = fitted(found, budget)
+    notes = cut_notes(budget)
+    histories: dict[str, tuple[Version, ...]] = {}
+    left_out = 0
+    if versions:
+        cut = budget.cut
+        for memory_id in ids:
+            history = of.versions(memory_id)
+            if history:
+                histories[memory_id] = fitted(history, budget)
+                left_out += len(history) - len(histories[memory_id])
+        notes += history_notes(left_out, budget.cut - cut)
+    return GetResult(
+        memories=memories,
+        missing=tuple(missing),
+        versions=histories if versions else None,
+        notes=notes,
+    )
 
 
-def _missing(connection: Connection, workspace: int | None, memory_id: str) -> Missing:
-    """Say what has become of a memory that is not there."""
-    if deleted_at(connection, workspace, memory_id) is None:
-        return Missing(id=memory_id, reason="not_found")
-    rid = subject_of(connection, workspace, memory_id)
-    assert rid is not None
-    if not is_erased(connection, rid):
-        return Missing(id=memory_id, reason="deleted")
-    redactions = tuple(redactions_of(connection, rid))
-    return Missing(id=memory_id, reason="redacted", redacted=redactions)
+def _inspect_one(of: MemoriesById, memory_id: str, *, history: bool) -> InspectResult:
+    memory = of.find(memory_id)
+    status = of.fate(memory_id) if memory is None else memory.status
+    if status is None:
+        raise NotFoundError(
+            "There is no memory with this id in this workspace. Ids come from memory_add and "
+            "memory_search.",
+            details={"id": memory_id},
+        )
+    erased = of.redactions(memory_id)
+    if not history:
+        return InspectResult(memory=memory, status=status, redacted=erased)
+    chain = [] if memory is None else of.chain(memory)
+    versions = of.versions(memory_id)
+    budget = Budget()
+    kept_chain, kept_versions = fitted(chain, budget), fitted(versions, budget)
+    left_out = len(chain) - len(kept_chain) + len(versions) - len(kept_versions)
+    return InspectResult(
+        memory=memory,
+        status=status,
+        superseded_chain=None if memory is None else kept_chain,
+        versions=kept_versions,
+        redacted=erased,
+        notes=history_notes(left_out, budget.cut),
+    )
 
 
 def _cursor_of(args: ListArgs | ExportArgs | SessionListArgs, key_type: type[Key]) -> Cursor | None:

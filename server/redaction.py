@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,15 +32,17 @@ from ledger import (
 from projections.activity import forget_queries
 from projections.connection import STORAGE_ERRORS, Connection
 from projections.erasure import drop_tokens
-from projections.errors import ActivityUnavailableError
+from projections.errors import ActivityUnavailableError, PastBusyError
 from projections.facts import Facts
 from projections.generation import Generation
+from projections.past import erase_past
 from projections.queries import workspace_rid
 from projections.redactions import contents_at, id_of_any, targets_of, unfinished
 from projections.snippet import snippet
 from server.activity import ActivityRecorder
 from server.commands import IDS_MAX, RedactArgs
 from server.commit import Command, Committer
+from server.copies import copies_from
 from server.errors import BusyError, UseCaseError
 from server.reads import ReadSide
 from server.redaction_decisions import (
@@ -182,6 +184,7 @@ class Redactions:
                 memories_count=len(plan.subjects),
                 records=len(plan.seqs),
                 subjects=tuple(subjects),
+                outside=outside_copies(self._home, min(plan.seqs)),
                 notes=(*plan.notes, STAYS),
             )
 
@@ -223,7 +226,7 @@ class Redactions:
             searched=found is not None,
             files=0 if found is None else found.files,
             also_in=() if found is None else found.also_in,
-            outside=outside_copies(self._home, result.position),
+            outside=outside_copies(self._home, self._first_target(result.position, call)),
             notes=(*result.notes, *notes),
         )
 
@@ -255,6 +258,10 @@ class Redactions:
             assert isinstance(result, RedactResult)
             return result, needles_of(records.values()) if result.subjects else None
         raise BusyError("The store changes faster than a redaction is planned. Try again.")
+
+    def _first_target(self, rid: int, call: Call) -> int:
+        targets = self._reads.run(call, lambda connection: targets_of(connection, rid))
+        return min(targets, default=rid)
 
     def _plan(self, args: RedactArgs, connection: Connection, workspace: int | None) -> Plan:
         return make_plan(args, connection, workspace, now_us=self._clock.now_us(), zone=self._zone)
@@ -388,9 +395,14 @@ class Redactions:
                 ):
                     return ["another process kept the store's lock; it is tried again"]
                 job.merged.add(generation.name)
-            erase_past_copies(generations.root)
+            held = []
+            try:
+                erase_past(generations.root)
+            except PastBusyError:
+                held.append(_PAST)
             self._committer.exclusively(lambda _: None, lock_timeout_s=self._lock_timeout_s)
-            held = [] if self._empty_wal(generation) else [_READER]
+            if not self._empty_wal(generation):
+                held.append(_READER)
             generations.collect()
             if generations.left_over():
                 held.append(_OLD_GENERATION)
@@ -476,20 +488,17 @@ _READER: Final = (
     "process at the latest"
 )
 
+_PAST: Final = "a process makes a copy of the past and does not stop; it is tried again"
 _OLD_GENERATION: Final = (
     "a process still has an older projection open; it lets go at its next call, or when it ends"
 )
 
 
-def erase_past_copies(projections: Path) -> None:
-    """Remove the copies of the store as it was at earlier moments."""
-    del projections
-
-
-def outside_copies(home: Path, position: int) -> tuple[str, ...]:
-    """Return the copies written outside the store that may hold what was erased at a position."""
-    del home, position
-    return ()
+def outside_copies(home: Path, seq: int) -> tuple[str, ...]:
+    """Return the copies written outside the store that may hold a record or later ones."""
+    with suppress(OSError):
+        return tuple(f"{copy.kind}: {copy.path}" for copy in copies_from(home, seq) if copy.exists)
+    return ("the journal of copies cannot be read",)
 
 
 def _all_targets(connection: Connection) -> Iterator[tuple[int, str]]:

@@ -79,7 +79,7 @@ def history_notes(left_out: int, cut: int) -> tuple[str, ...]:
     if cut:
         notes.append(
             f"the content of {cut} entries is cut to its beginning (content_cut); "
-            "`mnemolog replay --until` shows the store as it was"
+            "memory_get with known_at gives each of them whole"
         )
     return tuple(notes)
 

@@ -28,6 +28,17 @@ class Result(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was cut, repaired, repeated or not understood."""
 
 
+class KnownAt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The moment that `known_at` meant."""
+
+    position: int
+    """Ledger position of the last event that was known; 0: the store had not begun."""
+    at: str | None = None
+    """The instant that dates expiry and age."""
+    redacted_since: int
+    """Redactions since of what was there then: so much is missing from the answer."""
+
+
 class Conflict(Struct, frozen=True, kw_only=True):
     """A stored memory that a new one may contradict."""
 
@@ -128,6 +139,8 @@ class SearchResult(Result, frozen=True, kw_only=True):
     matched: str
     """What the last ones found had to hold: all words, two, any, or the substring."""
     query_time_ms: float
+    known_at: KnownAt | None = None
+    """Of a call that looks back: the moment it looked at."""
 
 
 class UpdateResult(Result, frozen=True, kw_only=True):
@@ -191,6 +204,8 @@ class InspectResult(Result, frozen=True, kw_only=True):
     workspace: str | None = None
     position: int | None = None
     """Ledger position of the last event applied."""
+    known_at: KnownAt | None = None
+    """Of a call that looks back: the moment it looked at."""
 
 
 class Missing(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -211,6 +226,8 @@ class GetResult(Result, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
     versions: dict[str, tuple[Version, ...]] | None = None
     """Id -> versions, newest first; of deleted memories too."""
+    known_at: KnownAt | None = None
+    """Of a call that looks back: the moment it looked at."""
 
 
 class ListResult(Result, frozen=True, kw_only=True):
@@ -222,6 +239,8 @@ class ListResult(Result, frozen=True, kw_only=True):
     """Memories that satisfied the filters when the first page was read."""
     has_more: bool
     next_cursor: str | None = None
+    known_at: KnownAt | None = None
+    """Of a call that looks back: the moment it looked at."""
 
 
 class ExportResult(Result, frozen=True, kw_only=True):
@@ -235,6 +254,8 @@ class ExportResult(Result, frozen=True, kw_only=True):
     has_more: bool
     next_cursor: str | None = None
     """Pass it as `cursor` for the next part."""
+    known_at: KnownAt | None = None
+    """Of a call that looks back: the moment it looked at."""
 
 
 class SessionStartResult(Result, frozen=True, kw_only=True):

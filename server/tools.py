@@ -93,7 +93,8 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
                 "Find memories by words, best first. Call it before answering from memory and at "
                 "the start of a task. Inflections, letter case and ё/е do not matter; all words "
                 "are tried first, then fewer. Filters narrow by layer, entity, scope, tags, dates, "
-                "confidence and importance; as_of asks what was true then. Superseded and expired "
+                "confidence and importance; as_of asks what was true then, known_at what was known "
+                "then. Superseded and expired "
                 'memories are left out unless asked for. Example: {"query": "deploy day billing"}'
             ),
             args=SearchArgs,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
     ("Revise and forget", ("update", "delete", "redact", "undo")),
-    ("Look closer", ("inspect", "health", "activity", "audit", "export")),
+    ("Look closer", ("inspect", "diff", "health", "activity", "audit", "export")),
     ("Organise", ("session", "alias")),
     (
         "The store itself",

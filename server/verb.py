@@ -12,7 +12,7 @@ from server.app import App
 from server.commands import Args
 from server.job import Job
 from server.options import Place, add_options, given, in_commands
-from server.results import Result
+from server.results import KnownAt, Result
 from server.schema import convert
 from server.status import DONE
 from server.terminal import Screen
@@ -44,8 +44,18 @@ class Work(msgspec.Struct, frozen=True):
 
     def show(self, result: Result, view: View) -> None:
         """Print a result, as JSON or as its view."""
-        notes = [*view.notes, *(f"note: {in_commands(note)}" for note in result.notes)]
+        known_at = getattr(result, "known_at", None)
+        notes = [*view.notes, *([] if known_at is None else [looked_back(known_at)])]
+        notes += [f"note: {in_commands(note)}" for note in result.notes]
         self.screen.show(result, view.blocks, notes)
+
+
+def looked_back(known_at: KnownAt) -> str:
+    """Say at which moment an answer looks."""
+    at = f", {known_at.at}" if known_at.at else ""
+    gone = known_at.redacted_since
+    less = f"; {gone} redactions since took something away" if gone else ""
+    return f"as known at position {known_at.position}{at}{less}"
 
 
 class Verb(msgspec.Struct, frozen=True, kw_only=True):

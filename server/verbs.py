@@ -40,6 +40,8 @@ from server.commands import (
     UndoArgs,
     UpdateArgs,
 )
+from server.diff import DiffArgs
+from server.diff_view import of_diff
 from server.options import Place, given, in_commands
 from server.output_file import output_file
 from server.redaction_verbs import REDACT
@@ -53,7 +55,7 @@ from server.results import (
 from server.status import DAMAGE, DONE, REFUSED, CommandError, usage_error
 from server.tool import Call
 from server.undo_verb import fill_undo, run_undo
-from server.verb import Verb, Work, plain
+from server.verb import Verb, Work, looked_back, plain
 from server.views import (
     of_add,
     of_alias,
@@ -328,6 +330,8 @@ def _export(work: Work) -> int:
         with output_file(path, replace=parsed.force) as write:
             write_to(write)
             job.note_copy("export", path)
+    if first.known_at is not None:
+        screen.say(looked_back(first.known_at))
     for note in first.notes:
         screen.say(f"note: {in_commands(note)}")
     if is_part and first.has_more:
@@ -394,7 +398,8 @@ VERBS: Final = (
         help="find memories by words, best first",
         description="Words given one by one are one query. Finding nothing is no failure.",
         example="mnemolog search deploy day --layer procedural\n"
-        "mnemolog search 'deploy day' --as-of 2026-11-30 --json",
+        "mnemolog search 'deploy day' --as-of 2026-11-30 --json\n"
+        "mnemolog search 'deploy day' --known-at 2026-10-31",
         struct=SearchArgs,
         run=plain(App.search, of_search),
         places=(Place(field="query", metavar="QUERY", nargs="+"),),
@@ -443,10 +448,26 @@ VERBS: Final = (
     Verb(
         name="inspect",
         help="show a memory with its history, or count all memories",
-        example="mnemolog inspect\nmnemolog inspect ID --include-history",
+        example="mnemolog inspect\nmnemolog inspect ID --include-history\n"
+        "mnemolog inspect ID --known-at yesterday",
         struct=InspectArgs,
         run=plain(App.inspect, of_inspect),
         places=(Place(field="id", metavar="ID", nargs="?"),),
+    ),
+    Verb(
+        name="diff",
+        help="show what changed between two moments",
+        description="FROM and TO are ledger positions, or dates and times in words or ISO 8601, "
+        "whose ends are meant; without TO it is now. What was added and deleted again in between "
+        "is counted and not shown.",
+        example="mnemolog diff yesterday\nmnemolog diff 4711 4800 --entity billing-service\n"
+        "mnemolog diff 2026-11-01 2026-11-30 --layer semantic --json",
+        struct=DiffArgs,
+        run=plain(App.diff, of_diff),
+        places=(
+            Place(field="since", metavar="FROM"),
+            Place(field="until", metavar="TO", nargs="?"),
+        ),
     ),
     Verb(
         name="export",

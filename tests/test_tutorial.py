@@ -46,6 +46,9 @@ def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None
     assert "Ana" not in shown['mnemolog search "covers" --as-of 2026-12-15'][0]
     assert "tests pass" in shown["mnemolog session list"][0]
     assert "2" in shown["mnemolog delete --scope import --yes"][0]
+    assert "Tuesdays" in shown['mnemolog search "deploy day" --known-at 3'][0]
+    assert " added " in shown["mnemolog diff 3 --limit 3"][0]
+    assert "Tuesdays" in shown["mnemolog diff 0 3"][0]
     assert "clean" in shown["mnemolog verify"][0]
     assert "Tuesdays" in shown['mnemolog replay --until 3 --query "deploy day"'][0]
     assert (tmp_path / "memories.md").stat().st_mode & 0o777 == 0o600

@@ -55,7 +55,10 @@ def test_s3_what_has_expired_is_hidden_now_and_shown_as_of_then(home: Home, clie
             assert seen.found("heron", mode=mode, include_superseded=True) == []
             assert seen.found("heron", mode=mode, as_of="2026-06-15T12:00:01") == [stored]
             assert seen.found("heron", mode=mode, as_of="2026-06-15T12:00:02") == []
+            assert seen.found("heron", mode=mode, known_at="2026-06-15T12:00:01") == [stored]
+            assert seen.found("heron", mode=mode, known_at="2026-06-15T12:00:02") == []
         assert _listed(seen, as_of="2026-06-15T12:00:01") == [stored]
+        assert _listed(seen, known_at="2026-06-15T12:00:01") == [stored]
         assert not any(stored in text for text in _resources(seen).values())
         assert seen.store.suggestions.complete("entity", "her", Call()).values == ()
 

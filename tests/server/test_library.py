@@ -13,6 +13,7 @@ from server import (
     ConfigError,
     DeleteArgs,
     DeleteManyArgs,
+    DiffArgs,
     ExportArgs,
     GetArgs,
     HealthArgs,
@@ -56,6 +57,7 @@ def test_every_use_case_can_be_reached(tmp_path: Path) -> None:
         assert memory.export(ExportArgs(format="jsonl")).count == 2
         assert "".join(memory.export_whole(ExportArgs(format="jsonl", limit=1))).count("\n") == 2
         assert memory.health(HealthArgs()).status == "healthy"
+        assert memory.diff(DiffArgs(since=first.position)).until.position >= first.position
         assert memory.session_end(SessionEndArgs(id=session.id)).memories_count == 1
         assert memory.session_list(SessionListArgs()).total == 1
         assert memory.undo(UndoArgs(position=changed.position)).undone
@@ -65,7 +67,7 @@ def test_every_use_case_can_be_reached(tmp_path: Path) -> None:
         assert not memory.is_read_only
 
 
-_NO_TOOLS = ("close", "is_read_only", "export_whole", "audit_show", "audit_export")
+_NO_TOOLS = ("close", "is_read_only", "export_whole", "audit_show", "audit_export", "diff")
 """Methods of no tool: for people and programs, which can have long answers and write files."""
 
 
