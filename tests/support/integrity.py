@@ -94,6 +94,14 @@ AT_REST: Final = (
         "head says what was there, not who may add to it.",
     ),
     AtRest(
+        scene="new hashes, no tables: verify --against",
+        edited="the ledger, and every digest is computed anew; the tables are deleted",
+        asked="`verify --against`, with a checkpoint published elsewhere",
+        verdicts="rrrrarrrr",
+        accepted_because="A record added behind the checkpoint is what the next honest write is "
+        "too.",
+    ),
+    AtRest(
         scene="tables: search",
         edited="the tables",
         asked="`search`",
@@ -114,6 +122,20 @@ AT_REST: Final = (
         asked="`verify --digest`",
         verdicts="rrrrrrrra",
         accepted_because="An earlier state of all files is a sound store.",
+    ),
+    AtRest(
+        scene="bundle, new hashes: verify.py",
+        edited="an exported bundle, and every digest is computed anew",
+        asked="its `verify.py`",
+        verdicts="rrrrrrrra",
+        accepted_because="An earlier bundle is a sound one of an earlier day.",
+    ),
+    AtRest(
+        scene="bundle, new hashes: verify.py --key --checkpoint",
+        edited="an exported bundle, and every digest is computed anew",
+        asked="its `verify.py`, with a key and a checkpoint from elsewhere",
+        verdicts="rrrrrrrrr",
+        accepted_because="",
     ),
 )
 """In the order of `tests.support.tampering.SCENES`."""

@@ -13,13 +13,15 @@ together for whatever the suite does to them.
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from agmi.adapters.base import MemoryAdapter, Record
 from agmi.adapters.semantic_base import MemoryItem, Retrieved, SemanticMemoryAdapter
@@ -70,6 +72,17 @@ def _note_head(run: Run, kept: Path) -> None:
     kept.write_bytes(run("digest").out.splitlines()[0])
 
 
+def _publish_checkpoint(run: Run, kept: Path) -> None:
+    """Sign what the ledger holds and publish it, which is refused if it lost what was signed."""
+    for words in (("create",), ("publish-to", str(kept))):
+        done = run("checkpoint", *words)
+        if done.status:
+            raise RuntimeError(done.err.decode())
+
+
+CHECKPOINT: Final = Kept(note=_publish_checkpoint, options=lambda kept: ["--against", str(kept)])
+"""A file of signed checkpoints."""
+
 HEAD: Final = Kept(note=_note_head, options=lambda kept: ["--head", kept.read_text()])
 """The first line of `mnemolog digest`."""
 
@@ -77,6 +90,8 @@ HEAD: Final = Kept(note=_note_head, options=lambda kept: ["--head", kept.read_te
 class Asked(NamedTuple):
     """A store that is asked whether it is intact."""
 
+    folder: Path
+    """Where the home is, the file that is kept, and the bundle if there is one."""
     home: Path
     run: Run
     kept: Path
@@ -119,6 +134,19 @@ def _complaint(finished: Finished) -> str | None:
     return next(line for line in lines if not line.startswith(_NO_COMPLAINT))
 
 
+def verified_by_a_stranger(*options: str) -> Question:
+    """Run a bundle's own `verify.py`; options are as from the folder that the bundle is in."""
+
+    def ask(asked: Asked) -> str | None:
+        command = [sys.executable, "bundle/verify.py", "bundle", *options]
+        done = subprocess.run(
+            command, cwd=asked.folder, capture_output=True, text=True, check=False
+        )
+        return (done.stdout + done.stderr).splitlines()[0] if done.returncode else None
+
+    return ask
+
+
 _NO_COMPLAINT: Final = ("ledger: clean", "ledger: not proven", "ledger: note")
 """How lines begin that are in a report of a sound store too."""
 
@@ -131,7 +159,7 @@ class Scene(NamedTuple):
 
     Attributes:
         name: What it is called in the results.
-        files: `ledger` or `tables`: the files that are edited.
+        files: `ledger`, `tables` or `bundle`: the files that are edited.
         question: How the store is asked.
         detection_point: `read` if the question is what an agent does anyway, `audit` if somebody
             has to ask it.
@@ -171,16 +199,37 @@ SCENES: Final = (
         drops_projections=True,
         keeps=HEAD,
     ),
+    Scene(
+        "new hashes, no tables: verify --against",
+        "ledger",
+        verified_against(CHECKPOINT),
+        "audit",
+        rehashes=True,
+        drops_projections=True,
+        keeps=CHECKPOINT,
+    ),
     Scene("tables: search", "tables", searched, "read"),
     Scene("tables: verify", "tables", verified(), "audit"),
     Scene("tables: verify --digest", "tables", verified("--digest"), "audit"),
+    Scene(
+        "bundle, new hashes: verify.py", "bundle", verified_by_a_stranger(), "audit", rehashes=True
+    ),
+    Scene(
+        "bundle, new hashes: verify.py --key --checkpoint",
+        "bundle",
+        verified_by_a_stranger("--key", "public-key", "--checkpoint", "checkpoint"),
+        "audit",
+        rehashes=True,
+    ),
 )
 """From the weakest attacker and question to the strongest, of each kind of file."""
 
 
 def at_rest(scene: Scene, host: CommandHost) -> "StoreUnderEdit":
     """Return the adapter of a scene."""
-    return (LedgerUnderEdit if scene.files == "ledger" else TablesUnderEdit)(scene, host)
+    kinds: dict[str, type[LedgerUnderEdit | TablesUnderEdit]]
+    kinds = {"ledger": LedgerUnderEdit, "tables": TablesUnderEdit, "bundle": BundleUnderEdit}
+    return kinds[scene.files](scene, host)
 
 
 class StoreUnderEdit(MemoryAdapter):
@@ -222,6 +271,10 @@ class StoreUnderEdit(MemoryAdapter):
                 memory.add(AddArgs(content=text, layer="semantic"))
         if self.scene.keeps is not None:
             self.scene.keeps.note(self._run, self._kept)
+        self._written()
+
+    def _written(self) -> None:
+        """Do what follows a genuine write."""
 
     def _run(self, *arguments: str) -> Finished:
         return self._host.run(self.home, *arguments)
@@ -230,18 +283,25 @@ class StoreUnderEdit(MemoryAdapter):
         """Do nothing: whoever asks is another process or another session."""
 
     def verify(self) -> bool:
-        self.verify_detail = self.scene.question(Asked(self.home, self._run, self._kept))
+        self.verify_detail = self.scene.question(
+            Asked(self._folder, self.home, self._run, self._kept)
+        )
         return self.verify_detail is None
 
     # ------------------------------------------------------------------ copies of all its files
 
     def snapshot_store(self) -> object:
-        return self._copy_store(self.home)
+        return self._copy_store(self._under_edit)
 
     def restore_store(self, token: object) -> None:
-        self._restore_store(str(token), self.home)
+        self._restore_store(str(token), self._under_edit)
         shutil.rmtree(Path(str(token)).parent)
         self._edited()
+
+    @property
+    def _under_edit(self) -> Path:
+        """The folder that the attacker holds."""
+        return self.home
 
     def _edited(self) -> None:
         if self.scene.drops_projections:
@@ -315,16 +375,20 @@ class LedgerUnderEdit(StoreUnderEdit):
 
     # ------------------------------------------------------------------ the file
 
+    _FIRST: ClassVar = 1
+    """Lines before the first record."""
+
     @property
     def _segment(self) -> Path:
         (segment,) = (self.home / "ledger" / "log").iterdir()
         return segment
 
     def _lines(self) -> tuple[bytes, list[Fields]]:
-        """Return the segment's first line, and its records: header, raw payload, digest."""
-        head, *lines = self._segment.read_bytes().splitlines(keepends=True)
+        """Return what stands before the records, and these: header, raw payload, digest."""
+        lines = self._segment.read_bytes().splitlines(keepends=True)
+        head = b"".join(lines[: self._FIRST])
         records = []
-        for line in lines:
+        for line in lines[self._FIRST :]:
             raw_header, _, rest = line.decode()[5:].partition('},"p":')
             payload, _, digest = rest.rpartition(',"d":"')
             records.append({"h": json.loads(raw_header + "}"), "p": payload, "d": digest[:64]})
@@ -368,7 +432,8 @@ class LedgerUnderEdit(StoreUnderEdit):
     def _put(self, lines: list[Fields]) -> None:
         head, _ = self._lines()
         if self.scene.rehashes:
-            previous, time = json.loads(head)["segment"]["prev"], ""
+            identity = json.loads((self.home / "ledger" / "FORMAT").read_bytes())
+            previous, time = identity["format"]["genesis"], ""
             for seq, line in enumerate(lines, start=1):
                 line["h"] = _chained(line["h"], line["p"], seq, previous, time)
                 previous = line["d"] = sha256(b"\0" + _json(line["h"]).encode()).hexdigest()
@@ -381,6 +446,30 @@ class LedgerUnderEdit(StoreUnderEdit):
             )
         )
         self._edited()
+
+
+class BundleUnderEdit(LedgerUnderEdit):
+    """Edits the records of an exported bundle, as whoever passes it on can.
+
+    The home is out of reach. A stranger may have the public key and a checkpoint from elsewhere.
+    """
+
+    _FIRST: ClassVar = 0
+
+    @property
+    def _under_edit(self) -> Path:
+        return self._folder / "bundle"
+
+    @property
+    def _segment(self) -> Path:
+        return self._under_edit / "records.jsonl"
+
+    def _written(self) -> None:
+        shutil.rmtree(self._under_edit, ignore_errors=True)
+        exported = self._run("audit", "export", str(self._under_edit))
+        assert exported.status == 0, exported.err.decode()
+        for name in ("public-key", "checkpoint"):
+            shutil.copy(self._under_edit / name, self._folder / name)
 
 
 _ORDER: Final = (
