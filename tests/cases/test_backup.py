@@ -85,6 +85,7 @@ def kill_one(home: Path, folder: Path) -> Path:
     pytest.fail("no backup was caught at its work")
 
 
+@pytest.mark.guarantee("G-BACKUP-1")
 def test_e3_each_backup_holds_what_was_acknowledged_before_it_began(
     folder: Path, host: CommandHost
 ) -> None:
@@ -123,6 +124,7 @@ def test_e3_each_backup_holds_what_was_acknowledged_before_it_began(
     assert not (folder / "never" / "ledger").exists()
 
 
+@pytest.mark.guarantee("G-ERASE-4")
 def test_r4_a_backup_that_is_put_back_does_not_bring_a_redacted_memory_back(
     folder: Path, host: CommandHost
 ) -> None:

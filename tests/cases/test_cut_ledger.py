@@ -147,6 +147,7 @@ def _without_own_checkpoints(home: Home) -> None:
     (home.path / "ledger" / "checkpoints").unlink()
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-1")
 def test_e1_a_published_checkpoint_shows_a_cut_and_names_what_is_missing(
     home: Home, run: Run, published: Path
 ) -> None:
@@ -211,6 +212,7 @@ def test_e1_a_crash_tail_is_no_cut_to_a_checkpoint(home: Home, run: Run, publish
     assert "record 12 is missing" in str(cut["problems"])
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-1")
 def test_e1_a_history_written_anew_and_signed_anew_does_not_extend_what_was_published(
     home: Home, run: Run, published: Path
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from ledger import Position, RedactionExplained
 from tests.cases.dying_redaction import MOMENTS
 from tests.cases.ways import MNEMOLOG, Program, Stdio, Way, stdio_session
 from tests.crash.harness import run as run_command
@@ -40,6 +41,7 @@ def redact(way: Way, /, **arguments: object) -> Json:
 # ----------------------------------------------------------------------------
 
 
+@pytest.mark.guarantee("G-ERASE-1")
 def test_r1_no_file_holds_the_words_once_the_reply_has_come(way: Way, folder: Path) -> None:
     for number in range(50):
         way.add(f"filler {number} about harbours and pumps")
@@ -79,6 +81,7 @@ def _reading(home: Path) -> Iterator["subprocess.Popen[bytes]"]:
         process.stdin.close()
 
 
+@pytest.mark.guarantee("G-ERASE-1", "G-ERASE-3")
 def test_r2_it_is_not_complete_while_a_reader_keeps_the_log_and_completes_by_itself(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +129,7 @@ def _ten(client: Client) -> tuple[str, ...]:
     return first, second, third, fourth
 
 
+@pytest.mark.guarantee("G-ERASE-5")
 def test_r3_all_wordings_of_a_fact_go_and_a_marker_stays(home: Home, client: Client) -> None:
     wordings = _ten(client)
 
@@ -148,6 +152,7 @@ def test_r3_all_wordings_of_a_fact_go_and_a_marker_stays(home: Home, client: Cli
     assert report.redacted == result.records
 
 
+@pytest.mark.guarantee("G-ERASE-3")
 def test_r3_killed_at_any_moment_it_is_the_old_or_the_new_and_is_finished(folder: Path) -> None:
     with home_at(folder / "before") as home:
         first = _ten(home.open())[0]
@@ -175,6 +180,26 @@ def test_r3_killed_at_any_moment_it_is_the_old_or_the_new_and_is_finished(folder
     assert {*outcomes.values()} == {-signal.SIGKILL}
 
 
+@pytest.mark.guarantee("G-ERASE-5")
+def test_r3_a_reason_that_says_too_much_is_erased_too(home: Home, client: Client) -> None:
+    first = client.add("something").id
+    done = client.redact(first, reason=SECRET)
+    assert done.position is not None
+    reasons = [
+        record.seq
+        for record in client.store.ledger.read(Position.start)
+        if isinstance(record.payload, RedactionExplained)
+    ]
+
+    client.redact(event=reasons[0], reason="a reason that was a secret")
+
+    (redaction,) = client.inspect(first).redacted
+    assert (redaction.by, redaction.reason) == ("tester", None)
+    assert home.verify().ok
+    home.close()
+    assert traces_of(home.path, parts_of(CANARY)) == {}
+
+
 # ----------------------------------------------------------------------------
 
 
@@ -189,6 +214,7 @@ EVERYWHERE: Final[dict[str, Any]] = {
 }
 
 
+@pytest.mark.guarantee("G-ERASE-1")
 def test_r5_it_goes_from_every_field_and_every_file(way: Way, folder: Path) -> None:
     secret = way.add(SECRET, **EVERYWHERE)
     way.search(CANARY)
@@ -310,6 +336,7 @@ def test_r1_the_command_line_says_how_far_it_has_come(
 # ----------------------------------------------------------------------------
 
 
+@pytest.mark.guarantee("G-ERASE-4")
 def test_r4_an_older_copy_that_is_put_back_is_redacted_again(folder: Path) -> None:
     with home_at(folder / "home") as home:
         client = home.open()

@@ -87,6 +87,7 @@ def _append(ledger: Ledger, text: str, known: Position | None) -> Position:
         return group.commit()
 
 
+@pytest.mark.guarantee("G-ACK-3")
 @pytest.mark.crash
 def test_a_disk_whose_second_sync_succeeds_loses_nothing_that_was_acknowledged(
     forgetful: tuple[Path, Path, Path],
@@ -126,6 +127,7 @@ def test_a_disk_whose_second_sync_succeeds_loses_nothing_that_was_acknowledged(
 # ---------------------------------------------------------------------------- no room for a name
 
 
+@pytest.mark.guarantee("G-ACK-4")
 @pytest.mark.crash
 def test_a_file_system_without_inodes_refuses_or_goes_on_and_loses_nothing(
     tmp_path: Path,

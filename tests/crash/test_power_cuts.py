@@ -53,6 +53,7 @@ def _in_a_process(kind: str, name: str, count: int) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.guarantee("G-POWER-1")
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
@@ -60,6 +61,7 @@ def test_a_power_cut_at_any_moment_leaves_a_ledger_that_keeps_its_promises(name:
     assert _in_a_process("ledger", name, SHARE) > 100
 
 
+@pytest.mark.guarantee("G-POWER-1", "G-ACK-2")
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
@@ -69,6 +71,7 @@ def test_a_power_cut_after_a_process_was_killed_and_another_went_on_loses_nothin
     assert _in_a_process("killed", name, SHARE_KILLED) > 20
 
 
+@pytest.mark.guarantee("G-POWER-1")
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [operation.name for operation in HOME_OPERATIONS])

@@ -145,6 +145,7 @@ def _faults(points: list[Point]) -> list[Fault]:
     return dice.sample(weighty, POINTS_MAX - 2) + dice.sample(faults, 2)
 
 
+@pytest.mark.guarantee("G-ACK-1", "G-ACK-3")
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("deed", list(DEEDS))

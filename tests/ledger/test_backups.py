@@ -64,6 +64,7 @@ def make_all_kinds(root: Path) -> Ledger:
     return last
 
 
+@pytest.mark.guarantee("G-BACKUP-1")
 def test_a_backup_opens_alone_and_says_the_same(root: Path, target: Path) -> None:
     ledger = make_all_kinds(root)
     (root / "checkpoints").write_bytes(b"signed")
@@ -211,6 +212,7 @@ def test_a_backup_that_fails_leaves_nothing(root: Path, target: Path, call: str,
     assert backup(ledger, target).events == 6
 
 
+@pytest.mark.guarantee("G-BACKUP-1")
 def test_a_backup_that_was_killed_is_not_mistaken_for_a_good_one(tmp_path: Path) -> None:
     root = tmp_path / "l"
     make_all_kinds(root)
@@ -369,6 +371,7 @@ def test_the_original_may_be_put_back_to_another_state_meanwhile(
     assert known.seq == 2
 
 
+@pytest.mark.guarantee("G-BACKUP-1")
 def test_backups_are_whole_while_others_write_seal_and_redact(tmp_path: Path) -> None:
     root = tmp_path / "l"
     ledger = open_ledger(root, options=LedgerOptions(segment_bytes_max=2000))

@@ -179,6 +179,7 @@ def test_who_waits_is_told_how_far_it_is(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- laws of damage
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-1")
 @pytest.mark.parametrize("keep", range(5))
 @pytest.mark.parametrize("where", ["its own", "published"])
 def test_a_cut_at_any_record_is_seen_and_named(
@@ -202,6 +203,7 @@ def test_a_cut_at_any_record_is_seen_and_named(
     )
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-1")
 @pytest.mark.parametrize("changed", range(1, 6))
 def test_a_history_written_anew_is_seen_though_all_its_hashes_are_right(
     ledger: Ledger, outside: Path, changed: int
@@ -251,6 +253,7 @@ def test_several_checkpoints_bound_what_was_written_anew(ledger: Ledger, outside
     assert [(each.seq, each.detail) for each in found] == [other]
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-1")
 def test_an_older_copy_that_was_put_back_is_seen(
     ledger: Ledger, outside: Path, tmp_path: Path
 ) -> None:
@@ -675,6 +678,7 @@ def test_publishing_leaves_the_file_as_it_was_if_it_cannot_be_written(
 # ---------------------------------------------------------------------------- proofs
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-2")
 def test_a_proof_of_a_record_is_checked_from_its_text_alone(ledger: Ledger) -> None:
     sign(ledger)
     fill(ledger, "six")
@@ -705,6 +709,7 @@ def test_a_proof_may_lead_to_an_earlier_checkpoint(ledger: Ledger) -> None:
         prove_record(ledger, 0)
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-2")
 def test_an_extension_is_checked_from_its_text_alone(ledger: Ledger) -> None:
     sign(ledger)
     fill(ledger, "six", "seven")

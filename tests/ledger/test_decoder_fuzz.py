@@ -171,6 +171,7 @@ def _assert_no_silent_repair(sample: Sample, path: Path, data: bytes) -> None:
             (sample.root / "quarantine").mkdir(mode=0o700)
 
 
+@pytest.mark.guarantee("G-DAMAGE-1")
 @pytest.mark.parametrize("name", FILES)
 def test_every_flipped_byte_is_noticed(sample: Sample, name: str) -> None:
     data = sample.files[name]
@@ -183,6 +184,7 @@ def test_every_flipped_byte_is_noticed(sample: Sample, name: str) -> None:
             )
 
 
+@pytest.mark.guarantee("G-DAMAGE-1")
 @pytest.mark.parametrize("name", FILES)
 def test_every_truncation_is_noticed(sample: Sample, name: str) -> None:
     data = sample.files[name]
@@ -222,6 +224,7 @@ def _manifest(sample: Sample) -> Manifest:
     return manifest
 
 
+@pytest.mark.guarantee("G-DAMAGE-1")
 @pytest.mark.parametrize("name", [ROLLED, LIVE])
 def test_lines_that_are_swapped_repeated_left_out_or_foreign_are_noticed(
     sample: Sample, name: str

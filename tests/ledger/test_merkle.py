@@ -97,6 +97,7 @@ def test_a_tree_of_three_written_out() -> None:
     assert consistency_proof([a, b, c], 2) == [c]
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-2")
 @pytest.mark.parametrize("size", [size for size in SIZES if size])
 def test_inclusion_proofs_are_the_rfcs_and_hold(size: int) -> None:
     tree = FullTree(leaves(size))
@@ -106,6 +107,7 @@ def test_inclusion_proofs_are_the_rfcs_and_hold(size: int) -> None:
         assert verify_inclusion(tree.leaf(index), index, size, proof, tree.root())
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-2")
 @pytest.mark.parametrize("size", SIZES)
 def test_consistency_proofs_are_the_rfcs_and_hold(size: int) -> None:
     tree = FullTree(leaves(size))
@@ -168,6 +170,7 @@ def test_a_damaged_consistency_proof_does_not_hold(
     assert not verify_consistency(old, tree.root(old), size, tree.root(), bad)
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-2")
 @given(trees, at, at)
 def test_no_other_leaf_place_or_root_is_proven(size: int, where: float, other: float) -> None:
     tree, index, wrong = FullTree(leaves(size)), int(where * size), int(other * size)
@@ -179,6 +182,7 @@ def test_no_other_leaf_place_or_root_is_proven(size: int, where: float, other: f
         assert not verify_inclusion(tree.leaf(index), wrong, size, proof, tree.root())
 
 
+@pytest.mark.guarantee("G-CHECKPOINT-2")
 @given(trees, trees, at)
 def test_a_rewritten_past_has_no_consistency_proof(old: int, more: int, where: float) -> None:
     size, changed = old + more, int(where * old)

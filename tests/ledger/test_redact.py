@@ -461,6 +461,7 @@ def test_a_copy_that_was_rolled_elsewhere_is_followed(root: Path, tmp_path: Path
         assert said(elsewhere.read(position)) == ["one", "two", None][position.seq :]
 
 
+@pytest.mark.guarantee("G-ERASE-2")
 def test_a_payload_may_be_missing_only_where_a_redaction_names_it(root: Path) -> None:
     ledger = make_all_kinds(root)
     targets = digests(ledger, [1, 4, 5])
@@ -481,6 +482,7 @@ def test_a_payload_may_be_missing_only_where_a_redaction_names_it(root: Path) ->
     assert verify(root).ok
 
 
+@pytest.mark.guarantee("G-ERASE-2")
 def test_a_payload_that_is_kept_for_ever_is_never_missing_lawfully(root: Path) -> None:
     ledger = open_ledger(root)
     known = append_each(ledger, "one")

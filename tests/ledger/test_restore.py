@@ -186,6 +186,7 @@ def test_where_there_is_no_ledger_there_is_nothing_to_put_back(home: Path, copy:
             restore(copy, home)
 
 
+@pytest.mark.guarantee("G-ERASE-4")
 @pytest.mark.parametrize("known_from", ["list", "present", "both"])
 def test_what_was_erased_since_stays_erased(home: Path, copy: Path, known_from: str) -> None:
     ledger = open_home(home)

@@ -154,6 +154,7 @@ def test_a_workspace_without_memories_is_healthy(client: Client) -> None:
     assert client.health().expired_count == 0
 
 
+@pytest.mark.guarantee("G-HEALTH-1")
 def test_what_the_doctor_finds_is_an_issue_with_what_to_do(home: Home, client: Client) -> None:
     client.add("kept")
     home.path.chmod(0o755)

@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ def changed(data: bytes, change: tuple[str, int, int]) -> bytes:
     return b"".join(lines)
 
 
+@pytest.mark.guarantee("G-AUDIT-1", "G-AUDIT-2")
 @settings(max_examples=20, deadline=None)
 @given(
     commands,

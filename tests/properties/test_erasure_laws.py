@@ -177,6 +177,7 @@ def _postponed(*_: object) -> Erased:
     return Erased(held_by=("the test",))
 
 
+@pytest.mark.guarantee("G-ERASE-2", "G-ERASE-4")
 @settings(max_examples=max(settings().max_examples // 2, 5))
 @given(moves)
 def test_a_redaction_leaves_the_rows_that_a_replay_of_what_is_left_makes(
@@ -195,6 +196,7 @@ def test_a_redaction_leaves_the_rows_that_a_replay_of_what_is_left_makes(
         told.check()  # and now it does not
 
 
+@pytest.mark.guarantee("G-ERASE-1", "G-ERASE-6")
 @settings(max_examples=max(settings().max_examples // 10, 3))
 @given(moves)
 def test_no_word_of_what_was_erased_is_in_any_file(history: list[tuple[str, int]]) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -237,6 +238,7 @@ class LookingBack(Histories):
         return look(self._clients[workspace], read)
 
 
+@pytest.mark.guarantee("G-KNOWN-1", "G-KNOWN-2")
 def test_any_moment_of_any_history_is_answered_as_a_replay_until_then_answers() -> None:
     run_state_machine_as_test(
         LookingBack,

@@ -5,6 +5,7 @@ import tempfile
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ def memory(ids: CountingIds) -> NewEvent:
     return NewEvent(ids.new_id(), MemoryAdded(salt=salt, memory=state))
 
 
+@pytest.mark.guarantee("G-ERASE-2")
 @settings(max_examples=40)
 @given(GROUPS, GROUPS, st.data())
 def test_a_redaction_erases_its_targets_and_nothing_else(

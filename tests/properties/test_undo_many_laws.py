@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -193,6 +194,7 @@ def state(client: Client) -> list[tuple[object, ...]]:
     return client.store.reads.run(Call(), read)
 
 
+@pytest.mark.guarantee("G-UNDO-2")
 @settings(max_examples=settings().max_examples // 3)
 @given(history=histories, given=filters)
 def test_undoing_what_a_filter_matches_is_undoing_it_one_by_one(

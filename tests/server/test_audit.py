@@ -52,6 +52,7 @@ def told(subject: AuditedSubject) -> dict[str, tuple[str | None, str | None]]:
 # ---------------------------------------------------------------------------- what it tells
 
 
+@pytest.mark.guarantee("G-AUDIT-3")
 def test_a_memorys_history_tells_who_changed_what_and_when(home: Home, client: Client) -> None:
     added = client.add("Deploys go out on Tuesdays", title="Deploys", tags=["ops"])
     home.clock.advance(days=1)
@@ -120,6 +121,7 @@ def test_a_deleted_memory_keeps_its_history_and_comes_back(client: Client) -> No
     assert added.action == "added"
 
 
+@pytest.mark.guarantee("G-AUDIT-3")
 def test_the_reason_of_a_deletion_is_told(client: Client) -> None:
     """No way in takes one yet; the ledger does."""
     memory = client.add("tea")
@@ -148,6 +150,7 @@ def test_the_reason_of_a_deletion_is_told(client: Client) -> None:
     assert (entry.reason, entry.session_id, entry.cause) == ("it was wrong", "s" * 16, "c" * 16)
 
 
+@pytest.mark.guarantee("G-AUDIT-3", "G-ERASE-5")
 def test_a_redacted_memory_tells_what_was_redacted_by_whom_and_why(client: Client) -> None:
     memory = client.add("hunter2 is the password").id
     client.update(memory, content="hunter3 is the password")

@@ -83,6 +83,7 @@ def test_an_empty_ledger_is_exported_too(client: Client, tmp_path: Path) -> None
     assert checked(tmp_path / "b").status == 0
 
 
+@pytest.mark.guarantee("G-AUDIT-2")
 def test_a_memory_is_exported_alone_with_names_and_redaction(
     client: Client, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_memory_is_exported_alone_with_names_and_redaction(
     assert summary["scope"]["memory"] == memory
 
 
+@pytest.mark.guarantee("G-AUDIT-2")
 def test_an_entity_is_exported_by_any_of_its_names(client: Client, tmp_path: Path) -> None:
     one, two = client.add("tea", entity_name="Ana").id, client.add("x", entity_name="Anna").id
     other = client.add("roof", entity_name="boiler").id
@@ -126,6 +128,7 @@ def test_a_workspace_is_exported_without_the_others(
     assert checked(tmp_path / "b").status == 0
 
 
+@pytest.mark.guarantee("G-AUDIT-2")
 def test_a_range_is_exported_by_dates_and_by_positions(
     home: Home, client: Client, tmp_path: Path
 ) -> None:
@@ -317,6 +320,7 @@ def test_what_is_named_and_not_erased_yet_does_not_leave_the_store(
     assert b"hunter2" not in b"".join(path.read_bytes() for path in (tmp_path / "b").iterdir())
 
 
+@pytest.mark.guarantee("G-ERASE-2")
 def test_a_payload_that_is_missing_without_a_redaction_is_not_exported(
     home: Home, client: Client, tmp_path: Path
 ) -> None:
@@ -401,6 +405,7 @@ def test_the_command_writes_a_bundle_and_says_what_to_give_whoever_checks_it(
     assert stat.S_IMODE((tmp_path / "whole").stat().st_mode) == 0o700
 
 
+@pytest.mark.guarantee("G-AUDIT-1")
 def test_a_stranger_follows_the_document_in_the_bundle(cli: Shell, tmp_path: Path) -> None:
     """Each command that VERIFY.md shows, as it stands there, with nothing but Python."""
     memory = cli.add("hunter2")

@@ -71,6 +71,7 @@ def any_checkpoint(origin: str, size: int) -> Checkpoint:
 # ---------------------------------------------------------------------------- every byte
 
 
+@pytest.mark.guarantee("G-AUDIT-2")
 @pytest.mark.parametrize("name", ["whole", "part", "memory", "erased"])
 def test_a_bundle_passes_and_says_what_is_proven(bundles: Path, name: str) -> None:
     verdict = checked(bundles / name)
@@ -79,6 +80,7 @@ def test_a_bundle_passes_and_says_what_is_proven(bundles: Path, name: str) -> No
     assert any("at position 14" in text for text in verdict.proven)
 
 
+@pytest.mark.guarantee("G-AUDIT-1")
 @pytest.mark.parametrize("name", ["tiny", "erased"])
 def test_no_flipped_byte_of_the_records_goes_unnoticed(
     bundles: Path, tmp_path: Path, name: str
@@ -95,6 +97,7 @@ def test_no_flipped_byte_of_the_records_goes_unnoticed(
         assert report_of(folder).problems_count, f"byte {at}"
 
 
+@pytest.mark.guarantee("G-AUDIT-1")
 @pytest.mark.parametrize("file", ["proofs", "checkpoint", "public-key"], ids=str)
 def test_no_flipped_byte_of_what_proves_the_records_goes_unnoticed(
     bundles: Path, tmp_path: Path, file: str
@@ -111,6 +114,7 @@ def test_no_flipped_byte_of_what_proves_the_records_goes_unnoticed(
         assert report_of(folder).problems_count, f"byte {at}"
 
 
+@pytest.mark.guarantee("G-AUDIT-1")
 @pytest.mark.parametrize(("name", "file"), [("tiny", "records.jsonl"), ("memory", "proofs")])
 def test_no_cut_goes_unnoticed(bundles: Path, tmp_path: Path, name: str, file: str) -> None:
     folder = copied(bundles / name, tmp_path / "b")
@@ -231,6 +235,7 @@ RECORD_FAULTS: Final = {
 }
 
 
+@pytest.mark.guarantee("G-AUDIT-1")
 @pytest.mark.parametrize("bundle", ["whole", "part"])
 @pytest.mark.parametrize("fault", RECORD_FAULTS)
 def test_a_fault_of_the_records_is_named_with_the_record(
@@ -560,6 +565,7 @@ def test_progress_is_drawn_on_a_terminal_only(
     assert silent.out.endswith("all of it holds\n")
 
 
+@pytest.mark.guarantee("G-AUDIT-1")
 def test_it_needs_nothing_but_the_standard_library_of_an_old_python() -> None:
     text = SCRIPT.read_text("utf-8")
 

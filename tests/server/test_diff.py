@@ -33,6 +33,7 @@ def shown(result: DiffResult) -> str:
     return "\n".join([*texts, *view.notes])
 
 
+@pytest.mark.guarantee("G-KNOWN-2")
 def test_each_memory_says_what_became_of_it(client: Client) -> None:
     changed, superseded, deleted, kept, back = (
         client.add(f"heron {number}").id for number in range(5)

@@ -132,6 +132,7 @@ def _lost_format(path: Path) -> None:
     (path / "ledger" / "FORMAT").unlink()
 
 
+@pytest.mark.guarantee("G-HEALTH-1")
 @pytest.mark.parametrize(
     ("damage", "looked", "check", "says"),
     [
@@ -294,6 +295,7 @@ def _unreadable_copies(path: Path) -> None:
     (path / COPIES_FILE).symlink_to(path / "elsewhere")
 
 
+@pytest.mark.guarantee("G-HEALTH-1")
 @pytest.mark.parametrize(
     ("condition", "check", "level", "says"),
     [
@@ -374,6 +376,7 @@ def test_segments_that_wait_to_be_sealed_are_noted(path: Path) -> None:
     assert [(each.level, each.text[:15]) for each in found] == [("note", "1 full segments")]
 
 
+@pytest.mark.guarantee("G-HEALTH-1")
 @pytest.mark.parametrize(
     ("days", "level"), [(-0.5, "note"), (-2, "warning"), (1, "ok"), (40_000, "ok")]
 )
@@ -406,6 +409,7 @@ def test_an_empty_store_is_well(tmp_path: Path) -> None:
     assert examined(tmp_path / "home").level == "ok"
 
 
+@pytest.mark.guarantee("G-HEALTH-1")
 @pytest.mark.parametrize(
     ("least", "level"), [("FREE_BYTES_MIN", "error"), ("TEMP_BYTES_MIN", "warning")]
 )

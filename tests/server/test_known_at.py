@@ -291,6 +291,7 @@ def redact(client: Client, memory_id: str) -> None:
         note(generation.writer)
 
 
+@pytest.mark.guarantee("G-KNOWN-1")
 def test_the_reply_counts_the_redactions_since_in_this_workspace(
     home: Home, client: Client
 ) -> None:

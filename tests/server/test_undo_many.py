@@ -62,6 +62,7 @@ def test_a_dry_run_of_one_operation_says_what_would_change(client: Client) -> No
         client.undo(position=position, dry_run=True)
 
 
+@pytest.mark.guarantee("G-UNDO-2")
 def test_what_somebody_else_changed_since_is_left_and_named(home: Home) -> None:
     ann, bob = home.open(name="ann"), home.open(name="bob")
     kept, gone = note(ann), note(ann)

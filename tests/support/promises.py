@@ -96,7 +96,8 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "Damage of the ledger is never silent: every flipped byte, every truncation and every "
             "missing file is noticed.",
             "The same of changes by somebody who computes every digest anew, or puts all files "
-            "back to an earlier day: that takes a head noted elsewhere (G-HEAD-1).",
+            "back to an earlier day: that takes a head (G-HEAD-1) or a checkpoint "
+            "(G-CHECKPOINT-1) that is kept elsewhere.",
             in_readme=True,
         ),
         Guarantee(
@@ -113,7 +114,6 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
         Guarantee(
             "G-TAIL-1",
             "An unfinished tail is set aside and kept, never thrown away, and the ledger goes on.",
-            in_readme=True,
         ),
         Guarantee(
             "G-VERIFY-1",
@@ -124,8 +124,8 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-HEAD-1",
             "A head that was noted elsewhere shows whether the ledger was cut, put back or written "
             "anew since, also by somebody who computed every digest anew.",
-            "Who wrote a record, and that none was added behind the head.",
-            in_readme=True,
+            "Who wrote a record, that none was added behind the head, and which ones are not what "
+            "they were: a checkpoint says from where on.",
         ),
         Guarantee(
             "G-CHECKPOINT-1",
@@ -133,13 +133,11 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "or written anew since, also by somebody who computed every digest anew.",
             "The same of somebody who has the key as well, and that none was added behind it.",
             in_readme=True,
-            awaits="signed checkpoints",
         ),
         Guarantee(
             "G-CHECKPOINT-2",
             "That a record is in the ledger, and that a ledger grew out of an earlier one, is "
             "proven by a few digests that are checked without the ledger.",
-            awaits="signed checkpoints",
         ),
         Guarantee(
             "G-POWER-1",
@@ -147,21 +145,18 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "synced, the store opens and has all that was acknowledged.",
             "What a disk loses after it has said that it had synced it.",
             in_readme=True,
-            awaits="the enumeration of states after a power cut",
         ),
         Guarantee(
             "G-HEALTH-1",
             "`doctor` and `memory_health` name a damaged ledger, lost projections, a full disk, "
             "open permissions, a wrong clock, kept torn bytes and unfinished jobs, each with what "
             "to do.",
-            awaits="the doctor",
         ),
         Guarantee(
             "G-BACKUP-1",
             "A backup holds all that was acknowledged before it began, also while others write, "
             "and one that was not finished cannot be taken for one.",
             in_readme=True,
-            awaits="backup and restore",
         ),
     ),
     "Erasing": (
@@ -172,38 +167,33 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "Files outside the home, such as exports, backups and snapshots of the system: those "
             "that are known are listed, and none is changed.",
             in_readme=True,
-            awaits="redaction",
         ),
         Guarantee(
             "G-ERASE-2",
             "A redacted ledger verifies, and a payload may be missing only where a redaction names "
             "it.",
             in_readme=True,
-            awaits="redaction",
         ),
         Guarantee(
             "G-ERASE-3",
             "A redaction that is killed at any step goes on at the next start, and what cannot be "
             "undone is never half done.",
-            awaits="redaction",
         ),
         Guarantee(
             "G-ERASE-4",
             "What was redacted does not come back by a rebuild, a replay, an undo, a search of the "
             "past or a backup that is put back.",
-            "The same of a text that somebody stores again.",
+            "The same of a text that somebody stores again; a copy of the ledger that is put back "
+            "by hand shows it until the next upkeep has erased it again.",
             in_readme=True,
-            awaits="redaction",
         ),
         Guarantee(
             "G-ERASE-5",
             "Who redacted what, when and why stays known, and the reason can be redacted itself.",
-            awaits="redaction",
         ),
         Guarantee(
             "G-ERASE-6",
             "A dry run names what a redaction would take, and writes nothing.",
-            awaits="redaction",
         ),
     ),
     "Audit": (
@@ -215,25 +205,24 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "That nothing was left out at the end of a part of the history, and that a signature "
             "of the same machine is an independent one.",
             in_readme=True,
-            awaits="the audit export",
         ),
         Guarantee(
             "G-AUDIT-2",
             "The history of one memory, one entity or one time can be shown and checked without "
             "showing the rest.",
             "That the headers in between say nothing: times, kinds and numbers are in a proof.",
-            awaits="the audit export",
         ),
         Guarantee(
             "G-AUDIT-3",
             "`audit show` names for every change who made it, when and why, and for every "
             "redaction by whom it was.",
-            awaits="the audit export",
         ),
         Guarantee(
             "G-AUDIT-4",
-            "Verifying and exporting stream: their memory does not grow with the ledger.",
-            awaits="the audit export",
+            "Verifying and exporting stream: of the texts of a ledger they hold a segment's at a "
+            "time, however long it is.",
+            "That they hold nothing else: an export, a checkpoint and a proof hold two digests of "
+            "32 bytes for each record.",
         ),
     ),
     "The ledger's format": (
@@ -300,26 +289,25 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-UNDO-1",
             "Every operation can be undone while nothing later touched the same memories, the undo "
             "included.",
-            "An undo of an operation that later ones built on: the refusal names them.",
+            "An undo of an operation that later ones built on, whose refusal names them, and of a "
+            "redaction, which is for good.",
             in_readme=True,
         ),
         Guarantee(
             "G-UNDO-2",
             "An undo in bulk takes back newest first what can be, and names what it skipped and "
             "why.",
-            awaits="undo in bulk",
         ),
         Guarantee(
             "G-HISTORY-1",
             "Every version of a memory is kept, with the ledger positions between which it was "
             "current.",
-            in_readme=True,
+            "The text of one that was redacted: its place stays.",
         ),
         Guarantee(
             "G-CHAIN-1",
             "Chains stay whole: whatever is deleted, expired or undone, what is left is joined and "
             "has a newest memory.",
-            in_readme=True,
         ),
         Guarantee(
             "G-REPEAT-1",
@@ -348,12 +336,10 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "`known_at` answers as a store would that was replayed until then, hits and scores, "
             "less what was redacted since, whose number the reply says.",
             in_readme=True,
-            awaits="time travel",
         ),
         Guarantee(
             "G-KNOWN-2",
             "`diff` names all that changed between two moments and nothing else.",
-            awaits="time travel",
         ),
     ),
     "What an answer holds": (
@@ -366,7 +352,6 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-FILTER-1",
             "All filters given hold, each exactly and none as a pattern, and pages of any size cut "
             "one and the same list.",
-            in_readme=True,
         ),
         Guarantee(
             "G-SPACE-1",
@@ -394,11 +379,8 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-PAGE-1",
             "Pages of a list hold each memory once, whatever is added or deleted between them; "
             "exports are complete.",
-            in_readme=True,
         ),
-        Guarantee(
-            "G-REPLY-1", "Replies are bounded and paged, and say what was cut.", in_readme=True
-        ),
+        Guarantee("G-REPLY-1", "Replies are bounded and paged, and say what was cut."),
         Guarantee(
             "G-TEXT-1",
             "A text comes back character by character as it was stored.",
@@ -416,14 +398,12 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-QUIET-1",
             "A search writes nothing into the store; its log is written beside it, later, and its "
             "loss or damage touches no call.",
-            in_readme=True,
         ),
     ),
     "The server and the commands": (
         Guarantee(
             "G-STDOUT-1",
             "Standard output carries protocol lines and nothing else.",
-            in_readme=True,
         ),
         Guarantee(
             "G-ANSWER-1",
@@ -435,7 +415,6 @@ GROUPS: Final[dict[str, tuple[Guarantee, ...]]] = {
             "G-SDK-1",
             "Valid requests are answered as the official SDK's server answers them, in both eras "
             "of the protocol.",
-            in_readme=True,
         ),
         Guarantee(
             "G-INPUT-1",
