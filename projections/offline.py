@@ -240,7 +240,11 @@ def _verify(arguments: argparse.Namespace, ledger: Ledger, generations: Generati
             ).decode()
         )
     else:
-        _print_report(report, damage, proven_to, has_projection=generation is not None)
+        compared_with = [f"the checkpoints of {path}" for path in arguments.against]
+        compared_with += ["the head"] if arguments.head is not None else []
+        _print_report(
+            report, damage, proven_to, compared_with, has_projection=generation is not None
+        )
     if any(problem.kind == "unreadable" for problem in report.problems):
         return FAILED
     return DONE if report.ok and damage is None else DAMAGE
@@ -262,7 +266,12 @@ def _head(text: str) -> Position:
 
 
 def _print_report(
-    report: VerifyReport, damage: str | None, proven_to: int, *, has_projection: bool
+    report: VerifyReport,
+    damage: str | None,
+    proven_to: int,
+    compared_with: list[str],
+    *,
+    has_projection: bool,
 ) -> None:
     for problem in report.problems:
         place = f"{problem.segment} seq {problem.seq} offset {problem.offset}"
@@ -270,16 +279,24 @@ def _print_report(
     for note in report.notes:
         print(f"ledger: note: {note}")
     state = "clean" if report.ok else _counted(len(report.problems), "problem")
+    redacted = f", {report.redacted} of them redacted" if report.redacted else ""
     print(
         f"ledger: {state}; {_counted(report.events, 'event')} in "
-        f"{_counted(report.segments, 'segment')}"
+        f"{_counted(report.segments, 'segment')}{redacted}"
     )
-    print(
+    if report.ok and compared_with:
+        print(f"ledger: proven: it extends {' and '.join(compared_with)}")
+    unproven = (
         f"ledger: not proven: that no record after {proven_to} was cut off at the end, nor who "
-        "wrote them, nor that nobody has taken away what this store itself remembers; `--against` "
-        "compares with a checkpoint published earlier, `--head` with a head that `mnemolog digest` "
-        "printed"
+        "wrote them"
     )
+    if not compared_with:
+        unproven += (
+            ", nor that nobody has taken away what this store itself remembers; `--against` "
+            "compares with a checkpoint published earlier, `--head` with a head that "
+            "`mnemolog digest` printed"
+        )
+    print(unproven)
     if damage is not None:
         print(f"projections: damaged: {damage}; `mnemolog rebuild` mends them from the ledger")
     else:

@@ -174,6 +174,8 @@ def positions(
 ) -> tuple[int, int]:
     """Return the ledger positions that two points mean, both included.
 
+    The second is less than the first where nothing was done between them.
+
     Args:
         connection: in a read transaction.
         first: a position in digits, or a date or moment, of which all is meant.
@@ -185,19 +187,23 @@ def positions(
         InvalidArgumentsError: a point is neither, or the last one lies before the first.
     """
     low, high = 1, POSITION_MAX
+    begin_us, end_us = None, None
     if first is not None:
         low = _position("from", first)
         if low == 0:
-            span = read_range("from", first, now_us=now_us, zone=zone)
-            low = last_position_until(connection, span.from_us - 1) + 1
+            begin_us = read_range("from", first, now_us=now_us, zone=zone).from_us
+            low = last_position_until(connection, begin_us - 1) + 1
     if last is not None:
         high = _position("to", last)
         if high == 0:
-            span = read_range("to", last, now_us=now_us, zone=zone)
-            high = last_position_until(connection, span.to_us - 1)
-            if first is None or high >= low:
-                return low, high
-    if high < low:
+            end_us = read_range("to", last, now_us=now_us, zone=zone).to_us
+            high = last_position_until(connection, end_us - 1)
+    # A range of time in which nothing was done is no wrong order.
+    if begin_us is None and end_us is None:
+        is_backwards = high < low
+    else:
+        is_backwards = begin_us is not None and end_us is not None and end_us <= begin_us
+    if is_backwards:
         raise InvalidArgumentsError(
             "`to` lies before `from`; nothing can have been done then.", details={"field": "to"}
         )

@@ -109,7 +109,7 @@ def of_redact(result: RedactResult) -> View:
     table: list[Block] = (
         [Table((ID_COLUMN, "kind", "records", "status", "memory", "text"), rows)] if rows else []
     )
-    counted = f"{result.records} records of {result.memories_count}"
+    counted = f"{result.records} records of {result.memories_count} memories"
     if result.state == "dry_run":
         return View(table, [f"{counted} would be erased"])
     blocks: list[Block] = [

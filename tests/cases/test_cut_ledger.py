@@ -36,7 +36,9 @@ def _without_projections(home: Home) -> None:
 def test_e1_a_noted_head_shows_a_cut_and_names_what_is_missing(
     home: Home, run: Run, head: str, records: int, missing: bytes
 ) -> None:
-    assert run("verify", "--head", head).status == 0
+    whole = run("verify", "--head", head)
+    assert whole.status == 0
+    assert b"ledger: proven: it extends the head\n" in whole.out
     _cut(home, records)
     _without_projections(home)
     before = home.segments[0].read_bytes()
@@ -151,7 +153,10 @@ def _without_own_checkpoints(home: Home) -> None:
 def test_e1_a_published_checkpoint_shows_a_cut_and_names_what_is_missing(
     home: Home, run: Run, published: Path
 ) -> None:
-    assert run("verify", "--against", str(published)).status == 0
+    whole = run("verify", "--against", str(published))
+    assert whole.status == 0
+    assert f"proven: it extends the checkpoints of {published}\n".encode() in whole.out
+    assert b"`--against` compares" not in whole.out
     _cut(home, 3)
     _without_projections(home)
     _without_own_checkpoints(home)
@@ -161,6 +166,7 @@ def test_e1_a_published_checkpoint_shows_a_cut_and_names_what_is_missing(
 
     assert found.status == 1
     assert b"records 10 to 12 are missing, and the checkpoint has signed up to 12" in found.out
+    assert b"ledger: proven" not in found.out
     report = json.loads(run("verify", "--against", str(published), "--json").out)
     (problem,) = report["ledger"]["problems"]
     assert (problem["kind"], problem["segment"]) == ("checkpoint", str(published))

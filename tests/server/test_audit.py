@@ -284,6 +284,18 @@ def test_a_memory_of_another_workspace_is_none_here(client: Client, busy: dict[s
 
 
 @pytest.mark.parametrize(
+    ("first", "last"),
+    [("2025-01", "2025-01"), ("2999-01", "2999-02"), ("3", "2025-01"), ("2999-01", "1")],
+)
+def test_a_time_in_which_nothing_was_done_has_no_entries(
+    client: Client, first: str, last: str
+) -> None:
+    client.add("tea")
+
+    assert shown(client, **{"from": first, "to": last}).entries == ()
+
+
+@pytest.mark.parametrize(
     ("filters", "field"),
     [
         ({"from": "2026-13"}, "from"),
@@ -291,6 +303,7 @@ def test_a_memory_of_another_workspace_is_none_here(client: Client, busy: dict[s
         ({"from": "0"}, "from"),
         ({"to": "9" * 30}, "to"),
         ({"from": "5", "to": "4"}, "to"),
+        ({"from": "2026-06", "to": "2026-05"}, "to"),
     ],
 )
 def test_bounds_that_mean_nothing_are_refused(

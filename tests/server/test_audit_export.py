@@ -154,6 +154,7 @@ def test_a_range_is_exported_by_dates_and_by_positions(
         ({"memory": "never"}, NotFoundError),
         ({"entity": "nobody"}, NotFoundError),
         ({"from": "2999-01-01"}, NotFoundError),
+        ({"from": "2025-06", "to": "2025-06"}, NotFoundError),
         ({"from": "soonish"}, InvalidArgumentsError),
         ({"from": "3", "to": "2"}, InvalidArgumentsError),
         ({"checkpoint": "nowhere"}, InvalidArgumentsError),

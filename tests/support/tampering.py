@@ -147,7 +147,7 @@ def verified_by_a_stranger(*options: str) -> Question:
     return ask
 
 
-_NO_COMPLAINT: Final = ("ledger: clean", "ledger: not proven", "ledger: note")
+_NO_COMPLAINT: Final = ("ledger: clean", "ledger: proven", "ledger: not proven", "ledger: note")
 """How lines begin that are in a report of a sound store too."""
 
 
