@@ -127,6 +127,7 @@ class Redactions:
         activity_path: Path,
         recorder: ActivityRecorder,
         lock_timeout_s: float,
+        forget: Callable[[], None],
         on_left: Callable[[], None],
         log_info: Callable[[str], None],
     ) -> None:
@@ -142,6 +143,7 @@ class Redactions:
             activity_path: the activity file.
             recorder: is made to write what it holds before that file is purged.
             lock_timeout_s: how long to wait for each lock.
+            forget: drops what this process keeps in memory of names and words.
             on_left: called when a redaction could not be completed at once.
             log_info: is told of what was done, without a word of a memory.
 
@@ -155,6 +157,7 @@ class Redactions:
         self._activity_path = activity_path
         self._recorder = recorder
         self._lock_timeout_s = lock_timeout_s
+        self._forget = forget
         self._on_left = on_left
         self._log_info = log_info
         self._list = RedactionList(home, files=ledger.files, lock_timeout_s=lock_timeout_s)
@@ -352,6 +355,7 @@ class Redactions:
         return erased
 
     def _erase(self, rid: int, redaction: str, workspace: str, actor: str, job: _Job) -> Erased:
+        self._forget()
         targets = self._reads.run(Call(), lambda connection: targets_of(connection, rid))
         self._list.add(
             ErasedRecord(ledger=self._ledger.id, redaction=redaction, seq=seq, digest=digest)
