@@ -6,8 +6,8 @@ one the manifest gives: python-zstandard alone takes a cut file for a short one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
 
 Codec = Literal["zst", "gz"]
 """Suffix of a sealed segment's file name, which names its compression."""
@@ -91,6 +91,37 @@ def _inflate_zstd(data: bytes, raw_bytes: int) -> bytes:
     if inflater.unused_data:
         raise CodecError(f"{len(inflater.unused_data)} bytes follow the frame")
     return raw
+
+
+def inflate_chunks(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
+    """Yield the content of a compressed file piece by piece, whatever its length.
+
+    Raises:
+        CodecError: the frame is bad, cut or followed by something; what was good was yielded.
+    """
+    step = _STEP_BYTES[codec]
+    inflater: Any
+    failures: tuple[type[Exception], ...]
+    if codec == "gz":
+        import zlib  # noqa: PLC0415 - see compress
+
+        inflater, failures = zlib.decompressobj(wbits=_GZIP_WBITS), (zlib.error,)
+    else:
+        import zstandard  # noqa: PLC0415 - see compress
+
+        # An object that has met its end refuses more with EOFError.
+        inflater = zstandard.ZstdDecompressor().decompressobj()
+        failures = (zstandard.ZstdError, EOFError)
+    try:
+        for chunk in chunks:
+            # Small steps, for a frame may inflate to a thousand times its size.
+            for at in range(0, len(chunk), step):
+                if piece := inflater.decompress(chunk[at : at + step]):
+                    yield piece
+    except failures as error:
+        raise CodecError(str(error)) from error
+    if not inflater.eof or inflater.unused_data:
+        raise CodecError("the frame does not end where the file does")
 
 
 def inflate_prefix(data: bytes, codec: Codec, raw_bytes: int) -> bytes:

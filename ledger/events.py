@@ -263,9 +263,11 @@ class RedactionExplained(Event, frozen=True, kw_only=True):
 
     Attributes:
         reason: as given.
+        request: SHA-256 hex of the canonical command, only with an idempotency key.
     """
 
     reason: str
+    request: str | None = None
 
 
 class RedactionCompleted(Event, frozen=True, kw_only=True):

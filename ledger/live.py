@@ -27,7 +27,7 @@ from ledger.layout import Layout
 from ledger.lock import FileLock
 from ledger.osfile import OsFiles, read_exactly, write_reason
 from ledger.reader import LogReader
-from ledger.record import LINE_END_BYTES, Position, Record
+from ledger.record import LINE_END, LINE_END_BYTES, Position, Record
 from ledger.segment import WalkEnd, encode_footer, encode_header, read_header, standstill, walk
 from ledger.source import Source, ends_segment, open_segment
 
@@ -192,6 +192,20 @@ class LiveSegment:
             return self._try_roll(tip, end)
         return end
 
+    def roll(self) -> Position:
+        """Close the segment and begin the next now; nothing if it holds no record.
+
+        Returns:
+            The point after the last record, in the segment that is live from now on.
+
+        Raises:
+            LedgerWriteError: it could not be done. No record is touched by that; catch up again
+                before anything else.
+        """
+        tip, end = self._tip, self.end
+        assert tip is not None
+        return end if end.seq < tip.first else self._roll(tip, end)
+
     def close(self) -> None:
         """Close the file; the next catch-up opens it again."""
         if self._tip is not None:
@@ -265,7 +279,7 @@ class LiveSegment:
         if base is not None and base.offset <= size:
             back = LINE_END_BYTES if base.seq >= source.first else 0
             data = read_exactly(tip.fd, size - base.offset + back, base.offset - back)
-            if not back or data[:64] == base.digest.encode():
+            if not back or data[:back] == base.digest.encode() + LINE_END:
                 return base, data[back:]
         data = read_exactly(tip.fd, size, 0)
         content, start = open_segment(source, data, self._identity.ledger)
@@ -392,9 +406,20 @@ class LiveSegment:
 
     def _try_roll(self, tip: _Tip, end: Position) -> Position:
         """Close the segment and begin the next; a failure is reported and leaves `end`."""
-        now_us = self._clock.now_us()
+        try:
+            return self._roll(tip, end)
+        except LedgerWriteError as error:
+            self.reports.append(
+                RollFailed(segment=tip.name, reason=error.reason, t_us=self._clock.now_us())
+            )
+            return end
+
+    def _roll(self, tip: _Tip, end: Position) -> Position:
         footer = encode_footer(
-            last=end.seq, count=end.seq - tip.first + 1, digest=end.digest, t=format_us(now_us)
+            last=end.seq,
+            count=end.seq - tip.first + 1,
+            digest=end.digest,
+            t=format_us(self._clock.now_us()),
         )
         synced = False
         try:
@@ -402,22 +427,17 @@ class LiveSegment:
             synced = True
             self._files.sync(tip.fd)
         except OSError as error:
-            self._report_roll(tip, write_reason(error), now_us)
             try:
                 self._give_up(tip, end.offset, write_reason(error), synced=synced)
             except OSError:
                 self._mark()
-            return end
+            raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
         try:
             return self._create_next(end)
         except OSError as error:
-            self._report_roll(tip, write_reason(error), now_us)
             # The next catch-up meets the footer and tries again.
             self.close()
-            return end
-
-    def _report_roll(self, tip: _Tip, reason: WriteReason, now_us: int) -> None:
-        self.reports.append(RollFailed(segment=tip.name, reason=reason, t_us=now_us))
+            raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
 
     def _create_next(self, end: Position) -> Position:
         first = end.seq + 1

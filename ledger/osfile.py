@@ -18,6 +18,13 @@ from ledger.errors import WriteReason
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+TEMPORARY = ".tmp"
+"""Suffix of a file in the making."""
+
+_EXCHANGE = 2
+"""Flag of renameat2 (Linux) and renamex_np (macOS): change places."""
+_HERE = -100
+"""AT_FDCWD of Linux: relative names count from the current folder."""
 
 _REASONS: dict[int | None, WriteReason] = {
     errno.ENOSPC: "disk_full",
@@ -101,6 +108,26 @@ class OsFiles:
     def rename(self, source: Path, target: Path) -> None:
         """Rename over whatever the target names."""
         os.rename(source, target)  # noqa: PTH104 - one call, one test double
+
+    def exchange(self, one: Path, two: Path) -> None:
+        """Let two names change places in one step.
+
+        Python has no call for it, so this asks the C library; ENOSYS where that has none either.
+        """
+        import ctypes  # noqa: PLC0415 - only a restore needs it
+
+        library = ctypes.CDLL(None, use_errno=True)
+        names = os.fsencode(one), os.fsencode(two)
+        if sys.platform == "darwin":  # pragma: no cover - another platform's call
+            call, arguments = "renamex_np", (*names, _EXCHANGE)
+        else:
+            call, arguments = "renameat2", (_HERE, names[0], _HERE, names[1], _EXCHANGE)
+        function = getattr(library, call, None)
+        if function is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        if function(*arguments) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), str(one))
 
     def unlink(self, path: Path) -> None:
         """Remove a name."""
@@ -234,7 +261,7 @@ class OsFiles:
 
 def temporary_path(path: Path) -> Path:
     """Return the name under which a file is made before it gets its own."""
-    return path.with_name(path.name + ".tmp")
+    return path.with_name(path.name + TEMPORARY)
 
 
 def read_exactly(fd: int, size: int, offset: int) -> bytes:

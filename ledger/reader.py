@@ -7,8 +7,8 @@ name. What a writer has not finished is not read, and not cut.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 
 from ledger.errors import LedgerBehindError, LedgerDamagedError, LedgerUnreadableError
 from ledger.identity import Identity
@@ -16,9 +16,9 @@ from ledger.instants import MAX_US, MIN_US, format_us
 from ledger.layout import Layout, SegmentName, parse_name
 from ledger.manifest import Manifest, decode_manifest
 from ledger.osfile import read_file
-from ledger.record import LINE_END_BYTES, Position, Record
+from ledger.record import LINE_END, LINE_END_BYTES, Position, Record
 from ledger.salvage import Flaw, salvage
-from ledger.segment import SEQ_MAX, WalkEnd, encode_header, walk
+from ledger.segment import SEQ_MAX, WalkEnd, encode_header, walk, walk_to_end
 from ledger.source import (
     Source,
     ends_segment,
@@ -132,6 +132,33 @@ class LogReader:
             last = source.first - 1
         return Position.start
 
+    def records_at(self, seqs: Iterable[int]) -> dict[int, Record]:
+        """Return the records at some positions; what the ledger does not hold is absent.
+
+        Only the segments that hold one of them are read.
+
+        Raises:
+            LedgerDamagedError: a segment that must be read is damaged before the last of them.
+            LedgerUnreadableError: the system refuses to read a file.
+            UnknownEventError: a record is of a type or version this program does not know.
+        """
+        left = sorted({seq for seq in seqs if seq > 0}, reverse=True)
+        found: dict[int, Record] = {}
+        while left:
+            firsts = [source.first for source in self.sources()]
+            at = bisect_right(firsts, left[-1])
+            if at == 0:
+                raise missing_segment(left[-1])
+            first, bound = firsts[at - 1], firsts[at] if at < len(firsts) else SEQ_MAX
+            here: list[int] = []
+            while left and left[-1] < bound:
+                here.append(left.pop())
+            wanted = frozenset(here)
+            for record in self.read(Position(first - 1, "", first, 0), here[-1]):
+                if record.seq in wanted:
+                    found[record.seq] = record
+        return found
+
     def live_end(self) -> tuple[int, int]:
         """Return the newest segment's first seq and its size in bytes, for two `stat` calls."""
         for _ in range(_FIND_TRIES):
@@ -242,6 +269,14 @@ class LogReader:
             raise LedgerUnreadableError(path, str(error)) from error
         return self._manifest[1]
 
+    def forget(self) -> None:
+        """Read the manifest again when it is next needed, however unchanged its file looks.
+
+        Files that replace one another within one tick of the file system's clock may share size
+        and inode; so whoever finds a file missing, or is about to change the manifest, asks again.
+        """
+        self._manifest = None
+
     def _enter(
         self, cursor: Position, *, seen: bool, left: bool
     ) -> tuple[Source, bytes, Position] | None:
@@ -261,10 +296,12 @@ class LogReader:
                 if source.newest:
                     return None
                 raise missing_segment(cursor.seq + 1)
-            with suppress(FileNotFoundError):
+            try:
                 if source.first == cursor.seq + 1 and source.first != cursor.segment:
                     return self._enter_new(source, cursor, seen=seen)
                 return self._enter_inside(source, cursor)
+            except FileNotFoundError:
+                self.forget()
         raise missing_segment(cursor.seq + 1)
 
     def _enter_new(
@@ -284,18 +321,31 @@ class LogReader:
 
     def _enter_inside(self, source: Source, cursor: Position) -> tuple[Source, bytes, Position]:
         if cursor.segment != source.first:
-            raise LedgerBehindError(known_seq=cursor.seq, end_seq=source.first - 1, reason="other")
-        if cursor.offset == 0:
+            return self._find_inside(source, cursor)
+        if cursor.offset == 0 or cursor.seq < source.first:
             return self._enter_new(source, cursor, seen=False)
-        back = LINE_END_BYTES if cursor.seq >= source.first else 0
-        data = load(source, max(cursor.offset - back, 0))
-        if len(data) < back:
-            raise LedgerBehindError(
-                known_seq=cursor.seq, end_seq=source.first - 1, reason="shorter"
-            )
-        if back and data[:64] != cursor.digest.encode():
+        data = load(source, max(cursor.offset - LINE_END_BYTES, 0))
+        # A line feed stands nowhere but at the end of a line, so this is the record's own digest.
+        if data[:LINE_END_BYTES] != cursor.digest.encode() + LINE_END:
+            return self._find_inside(source, cursor)
+        return source, data[LINE_END_BYTES:], cursor
+
+    def _find_inside(self, source: Source, cursor: Position) -> tuple[Source, bytes, Position]:
+        """Enter a segment behind a record whose place in it is not where the cursor says.
+
+        A redaction has rewritten the segment since, or the ledger is a restored copy that was
+        rolled elsewhere: the record is the same one if its digest is.
+        """
+        data, start = open_segment(source, load(source), self._identity.ledger)
+        end = walk_to_end(data, start, skip_to=SEQ_MAX, until=cursor.seq)
+        found = end.good
+        if found.seq != cursor.seq:
+            # Raises if what belongs there is damaged and not just missing.
+            ends_segment(source, data, start, end)
+            raise LedgerBehindError(known_seq=cursor.seq, end_seq=found.seq, reason="shorter")
+        if cursor.digest and found.digest != cursor.digest:
             raise LedgerBehindError(known_seq=cursor.seq, end_seq=source.first - 1, reason="other")
-        return source, data[back:], cursor
+        return source, data[found.offset - start.offset :], found
 
     def _salvage(self, source: Source) -> Iterator[Record | LedgerDamagedError]:
         """Yield what a segment still holds, and an error for each place that is damaged."""

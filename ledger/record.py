@@ -57,6 +57,12 @@ EVENTS: dict[tuple[str, int], type[Event]] = {
 }
 """Stored name and version of each event. Entries are added, never changed."""
 
+NEVER_ERASED = frozenset(
+    {"workspace_created", "agent_registered", "memory_redacted", "redaction_completed"}
+)
+"""Events whose payload no redaction may take away: later records cannot be understood without the
+first two, and the others say what was erased."""
+
 _NAMES = {kind: name for name, kind in EVENTS.items()}
 _OPEN = b'{"h":'
 _MIDDLE = b'},"p":'
@@ -64,7 +70,9 @@ _DIGEST = b',"d":"'
 _CLOSE = b'"}'
 _TAIL = -(len(_DIGEST) + 64 + len(_CLOSE))
 _HEX = -(64 + len(_CLOSE))
-LINE_END_BYTES = 64 + len(_CLOSE) + 1
+LINE_END = _CLOSE + b"\n"
+"""What follows a record's digest."""
+LINE_END_BYTES = 64 + len(LINE_END)
 """Bytes from a record's digest to the end of its line."""
 
 assert len(_OPEN) == 5
@@ -286,6 +294,18 @@ def decode_payload(header: Header, body: bytes) -> Event | None:
         return decode(body)
     except msgspec.MsgspecError as error:
         raise BadRecordError("payload", str(error)) from error
+
+
+def erase_payload(line: bytes) -> bytes:
+    """Return a record's line (without its newline) with its payload gone.
+
+    Header and digest stay as they are, so the chain does.
+
+    Raises:
+        BadRecordError: it is no record.
+    """
+    _, head, _, _ = open_record(line)
+    return b"".join((_OPEN, head, b',"p":null', line[_TAIL:]))
 
 
 def is_canonical(header: Header, head: bytes, payload: Event | None, body: bytes) -> bool:

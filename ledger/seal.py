@@ -6,19 +6,20 @@ the next run tidies up and goes on.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from hashlib import sha256
 
 from ledger.codec import Codec, CodecError, compress, inflate
 from ledger.errors import LedgerWriteError, LockTimeoutError
-from ledger.layout import SegmentName, parse_name
+from ledger.layout import SegmentName
 from ledger.lock import FileLock
 from ledger.manifest import SealedSegment
 from ledger.osfile import read_file, temporary_path, write_reason
+from ledger.record import Position
 from ledger.segment import SEQ_MAX, walk_to_end
-from ledger.source import Source, ends_segment, load, open_segment
+from ledger.source import Source, ends_segment, open_segment
 from ledger.store import Ledger
+from ledger.tidy import tidy_log
 
 _GENERATION = 0
 
@@ -30,7 +31,6 @@ class Sealer:
         """Work on `ledger`; wait up to `lock_timeout_s` seconds for its lock at each segment."""
         self._ledger = ledger
         self._layout = ledger.layout
-        self._files = ledger.files
         self._timeout_s = lock_timeout_s
         self._lock = FileLock(ledger.layout.seal_lock, ledger.files)
 
@@ -56,7 +56,7 @@ class Sealer:
         except LockTimeoutError:
             return []
         try:
-            self._tidy()
+            tidy_log(self._ledger, self._timeout_s)
             return [self._seal(first) for first in self.pending()]
         except OSError as error:
             raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
@@ -74,64 +74,62 @@ class Sealer:
         content, start = open_segment(source, raw, self._ledger.id)
         end = walk_to_end(content, start, skip_to=SEQ_MAX)
         ends_segment(source, content, start, end)
-
-        codec = self._ledger.options.codec
-        name = SegmentName(first=first, gen=_GENERATION, codec=codec).file
-        target = self._layout.log / name
-        temporary = temporary_path(target)
-        packed = compress(raw, codec)
-        self._files.write_file(temporary, packed)
-        written = read_file(temporary)
-        if not _inflates_to(written, codec=codec, raw=raw):
-            with suppress(OSError):
-                self._files.unlink(temporary)
-            raise LedgerWriteError(outcome="not_written", reason="io_error")
-        self._files.rename_file(temporary, target)
-        entry = SealedSegment(
-            name=name,
-            gen=_GENERATION,
-            first=first,
-            last=end.good.seq,
-            prev=start.digest,
-            digest=end.good.digest,
-            count=end.good.seq - first + 1,
-            raw_bytes=len(raw),
-            file_bytes=len(written),
-            sha256=sha256(written).hexdigest(),
-        )
+        entry = write_sealed(self._ledger, raw, start, end.good, gen=_GENERATION)
         with self._ledger.lock(self._timeout_s):
-            self._ledger.replace_manifest(self._ledger.manifest().with_segment(entry))
-            self._files.remove_file(path)
+            name_sealed(self._ledger, entry)
+            self._ledger.files.remove_file(path)
         return entry
 
-    def _tidy(self) -> None:
-        """Remove what a sealer or writer left that died between two steps."""
-        log = self._layout.log
-        entries = os.listdir(log)  # noqa: PTH208 - names are all that is needed
-        names = {parsed for name in entries if (parsed := parse_name(name)) is not None}
-        raw = {name.first for name in names if not name.codec}
-        manifest = self._ledger.manifest()
-        sealed = {entry.first: entry for entry in manifest.segments}
-        rubbish = [log / name for name in entries if name.endswith(".tmp")]
-        for name in names:
-            entry = sealed.get(name.first)
-            # A sealed file without entry goes only if its raw twin is there.
-            if name.codec and name.first in raw and (entry is None or entry.name != name.file):
-                rubbish.append(log / name.file)
-        twins = [entry for first, entry in sealed.items() if first in raw]
-        if not rubbish and not twins:
-            return
-        with self._ledger.lock(self._timeout_s):
-            for path in rubbish:
-                self._files.remove_file(path)
-            if twins:
-                # Whoever put that manifest there may have died before its name was durable.
-                self._files.sync_names(self._layout.root)
-            for entry in twins:
-                source = Source(first=entry.first, path=log / entry.name, entry=entry, newest=False)
-                # Raises if the sealed file is bad: then the raw one is the copy that heals it.
-                load(source)
-                self._files.remove_file(self._layout.raw(entry.first))
+
+def write_sealed(
+    ledger: Ledger, raw: bytes, start: Position, end: Position, *, gen: int
+) -> SealedSegment:
+    """Write a segment compressed, read it back and compare; return its entry, not yet in force.
+
+    Args:
+        ledger: whose segment; the caller holds the SEAL lock.
+        raw: the segment's content, header line and footer included.
+        start: the point before its first record.
+        end: the point after its last.
+        gen: which generation of the segment it is.
+
+    Raises:
+        LedgerWriteError: what was read back is not what was written.
+        OSError: the disk refuses.
+    """
+    codec = ledger.options.codec
+    name = SegmentName(first=start.segment, gen=gen, codec=codec).file
+    target = ledger.layout.log / name
+    temporary = temporary_path(target)
+    ledger.files.write_file(temporary, compress(raw, codec))
+    written = read_file(temporary)
+    if not _inflates_to(written, codec=codec, raw=raw):
+        with suppress(OSError):
+            ledger.files.unlink(temporary)
+        raise LedgerWriteError(outcome="not_written", reason="io_error")
+    ledger.files.rename_file(temporary, target)
+    return SealedSegment(
+        name=name,
+        gen=gen,
+        first=start.segment,
+        last=end.seq,
+        prev=start.digest,
+        digest=end.digest,
+        count=end.seq - start.seq,
+        raw_bytes=len(raw),
+        file_bytes=len(written),
+        sha256=sha256(written).hexdigest(),
+    )
+
+
+def name_sealed(ledger: Ledger, entry: SealedSegment) -> None:
+    """Put a sealed segment's entry in force. Only under the SEAL lock and the ledger's.
+
+    Raises:
+        OSError: it could not be made durable; the old manifest may still be there.
+    """
+    ledger.reader.forget()
+    ledger.replace_manifest(ledger.manifest().with_segment(entry))
 
 
 def _inflates_to(packed: bytes, *, codec: Codec, raw: bytes) -> bool:

@@ -282,13 +282,13 @@ def _instant(t: str) -> int:
         return 0
 
 
-def walk_to_end(data: bytes, start: Position, *, skip_to: int) -> WalkEnd:
+def walk_to_end(data: bytes, start: Position, *, skip_to: int, until: int = SEQ_MAX) -> WalkEnd:
     """Return where a walk ends, without its records."""
     end = standstill(start)
 
     def steps() -> Iterator[Record]:
         nonlocal end
-        end = yield from walk(data, start, skip_to=skip_to)
+        end = yield from walk(data, start, skip_to=skip_to, until=until)
 
     deque(steps(), maxlen=0)
     return end

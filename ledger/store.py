@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Event as StopEvent
@@ -33,7 +33,7 @@ from ledger.layout import Layout
 from ledger.live import LiveOptions, LiveSegment, Report
 from ledger.lock import FileLock
 from ledger.manifest import Manifest, encode_manifest, new_manifest
-from ledger.osfile import OsFiles, read_file, write_reason
+from ledger.osfile import TEMPORARY, OsFiles, read_file, write_reason
 from ledger.reader import LogReader
 from ledger.record import Position, Record
 from ledger.segment import encode_header
@@ -228,6 +228,10 @@ class Ledger:
         """Yield every undamaged record after a position; see LogReader.read_tolerant."""
         return self.reader.read_tolerant(after, on_damage)
 
+    def records_at(self, seqs: Iterable[int]) -> dict[int, Record]:
+        """Return the records at some positions; see LogReader.records_at."""
+        return self.reader.records_at(seqs)
+
     def position_at(self, *, seq: int | None = None, t_us: int | None = None) -> Position:
         """Return the point after the greatest record up to a seq, or of a time up to an instant.
 
@@ -344,7 +348,7 @@ def _refuse_remains(layout: Layout) -> None:
     """Raise if records exist without a FORMAT: creating one would hide them."""
     for name in os.listdir(layout.log):  # noqa: PTH208 - names are all that is needed
         path = layout.log / name
-        if name.endswith(".tmp"):
+        if name.endswith(TEMPORARY):
             continue
         data = read_file(path)
         if path == layout.raw(1) and data.startswith(b'{"segment":') and data.count(b"\n") == 1:

@@ -6,7 +6,8 @@ Kinds of problems (stable words):
     segment_header, segment_footer, sealed_file, unreadable
     framing, digest, header, commitment, payload, canonical, order, chain, batch, unknown_event
                               the rule a record breaks
-    payload_missing           a payload is gone and no redaction names it
+    payload_missing           a payload is gone and no redaction names it, or it is of a type that
+                              none may take away
     clock                     the flag for a clock that went back is wrong
     torn_tail                 bytes at the end that no append finished; the next writer keeps them
                               aside
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ledger.accounting import RedactionAccount
 from ledger.envelope import EnvelopeError, open_line
 from ledger.errors import (
     LedgerDamagedError,
@@ -29,6 +31,7 @@ from ledger.errors import (
     LedgerUnreadableError,
     LockTimeoutError,
 )
+from ledger.events import MemoryRedacted
 from ledger.identity import FORMAT_VERSION, HASH_NAME, Identity, genesis_of
 from ledger.layout import Layout, parse_name
 from ledger.lock import MARKED_MODE, FileLock
@@ -72,6 +75,7 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
         last: the point after the last good record.
         problems: what is wrong, in the order of the ledger.
         torn_bytes: how many unfinished bytes stand at the end.
+        redacted: how many payloads are gone by a redaction.
         notes: what is worth knowing and no problem.
     """
 
@@ -82,6 +86,7 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
     problems: list[Problem]
     torn_bytes: int
     notes: list[str]
+    redacted: int = 0
 
 
 def verify(root: Path, *known: Position | None, lock_timeout_s: float = 5.0) -> VerifyReport:
@@ -110,6 +115,7 @@ class _Found(Struct, kw_only=True):
     last_t: str
     torn: int
     torn_at: int = 0
+    erasures: list[Record]
 
 
 class _Verifier:
@@ -127,6 +133,7 @@ class _Verifier:
         self._torn = 0
         self._last = Position.start
         self._last_t = ""
+        self._account = RedactionAccount()
         self._lock = FileLock(layout.lock, OsFiles())
         self._lock_state = "untried"
 
@@ -140,6 +147,7 @@ class _Verifier:
             if self._lock_state == "held":
                 self._lock.release()
             self._lock.close()
+        self._account_for_redactions()
         self._check_known()
         self._look_around()
         return VerifyReport(
@@ -150,6 +158,7 @@ class _Verifier:
             problems=self._problems,
             torn_bytes=self._torn,
             notes=self._notes,
+            redacted=self._account.redacted,
         )
 
     # ------------------------------------------------------------------ what it is
@@ -210,7 +219,8 @@ class _Verifier:
             try:
                 found = self._look(source)
             except FileNotFoundError:
-                # Sealed between two looks, or really gone.
+                # Sealed or rewritten between two looks, or really gone.
+                self._reader.forget()
                 vanished += 1
                 if vanished < _FIND_TRIES:
                     sources.clear()
@@ -228,7 +238,9 @@ class _Verifier:
             self._add("segment_missing", "log", seq=1, detail="there is no segment")
 
     def _look(self, source: Source) -> _Found:
-        found = _Found(problems=[], events=0, last=self._last, last_t=self._last_t, torn=0)
+        found = _Found(
+            problems=[], events=0, last=self._last, last_t=self._last_t, torn=0, erasures=[]
+        )
         expected = self._last.seq + 1
         if source.first > expected:
             detail = f"records {expected} to {source.first - 1} are in no segment"
@@ -279,11 +291,8 @@ class _Verifier:
                 continue
             header = item.header
             found.events += 1
-            if not is_accounted_for(item):
-                detail = "the payload is missing and no redaction names it"
-                found.problems.append(
-                    _problem("payload_missing", source, item.seq, item.end, detail)
-                )
+            if item.payload is None or isinstance(item.payload, MemoryRedacted):
+                found.erasures.append(item)
             if item.seq == seq + 1 and header.back != (header.t < t):
                 detail = "the flag for a clock that went back is wrong"
                 found.problems.append(_problem("clock", source, item.seq, item.end, detail))
@@ -298,6 +307,7 @@ class _Verifier:
         self._segments += 1
         self._events += found.events
         self._last, self._last_t = found.last, found.last_t
+        self._account.take(found.erasures, source.name, len(self._problems))
         for problem in found.problems:
             self._add_problem(problem)
         if not found.torn:
@@ -330,6 +340,23 @@ class _Verifier:
             self._lock_state = "refused"
 
     # ------------------------------------------------------------------ the rest
+
+    def _account_for_redactions(self) -> None:
+        # The redaction that names a record comes later, so this is known at the end only.
+        for at, missing in reversed(self._account.unlawful()):
+            problem = Problem(
+                kind="payload_missing",
+                segment=missing.segment,
+                seq=missing.seq,
+                offset=missing.offset,
+                detail=missing.why,
+            )
+            self._problems.insert(at, problem)
+        if self._account.unfinished:
+            self._notes.append(
+                f"redaction is not finished: {self._account.unfinished} payloads that were to be "
+                "erased stand still"
+            )
 
     def _check_known(self) -> None:
         for known in self._known:
@@ -380,14 +407,6 @@ class _Verifier:
         # The manifest is read again at each segment; its damage is one problem.
         if problem not in self._problems:
             self._problems.append(problem)
-
-
-def is_accounted_for(record: Record) -> bool:
-    """Return whether a record's payload is there, or a redaction says why it is not.
-
-    Format 1 has no redaction event yet, so a missing payload is never lawful.
-    """
-    return record.payload is not None
 
 
 def _problem(kind: str, source: Source, seq: int, offset: int, detail: str) -> Problem:

@@ -196,6 +196,22 @@ class Writer:
         assert self._open, "the lock has been given back"
         return Group(live=self._live, identity=self._identity, clock=self._clock)
 
+    def roll(self) -> Position:
+        """Close the live segment and begin the next now, whatever its size and age.
+
+        What is to be erased must not stand in the live segment, the one file that is written to.
+
+        Returns:
+            The point after the last record, in the new live segment; the old one if it holds no
+            record, for then there is nothing to do.
+
+        Raises:
+            LedgerWriteError: it could not be done. No record is touched by that; catch up again
+                before anything else.
+        """
+        assert self._open, "the lock has been given back"
+        return self._live.roll()
+
     def expire(self) -> None:
         """Refuse all further use: the lock is about to be given back."""
         self._open = False

@@ -15,7 +15,7 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -355,6 +355,47 @@ def clear_activity(path: Path) -> None:
         _remove_set_aside(path)
     except (DatabaseError, OSError) as error:
         raise ActivityUnavailableError(str(error)) from error
+
+
+def forget_queries(path: Path, memories: Collection[str]) -> None:
+    """Take the words out of the log of searches, and memories out of the counts.
+
+    A query may hold words of what is erased. That a search was made, when and what it found stays.
+    Files set aside are removed.
+
+    Args:
+        path: the activity file.
+        memories: ids of those that are no more.
+
+    Raises:
+        ActivityUnavailableError: the file is a newer program's, busy, or may not be written.
+
+    """
+    try:
+        if _stamp(path) is not None:
+            try:
+                _forget(path, memories)
+            except _UNSOUND:
+                with _alone(path.parent):
+                    _remove(path)
+        _remove_set_aside(path)
+    except (DatabaseError, OSError) as error:
+        raise ActivityUnavailableError(str(error)) from error
+
+
+def _forget(path: Path, memories: Collection[str]) -> None:
+    connection = _open(path)
+    try:
+        with connection.transaction(write=True):
+            connection.execute("UPDATE search SET query = '', filters = '{}'")
+            connection.executemany(
+                "DELETE FROM access WHERE memory = ?", iter([(each,) for each in memories])
+            )
+        busy = connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+    if busy:
+        raise ActivityUnavailableError("some process reads the activity log")
 
 
 def _erase(path: Path) -> None:

@@ -27,6 +27,8 @@ _PROJECTIONS = {
     "aliases": "SELECT * FROM aliases ORDER BY rid",
     "subjects": "SELECT * FROM subject_versions ORDER BY rid, from_seq",
     "tombstones": "SELECT * FROM tombstones ORDER BY rid",
+    "redactions": "SELECT * FROM redactions ORDER BY rid",
+    "targets": "SELECT * FROM redaction_targets ORDER BY seq",
     "text": "SELECT term, doc, col, offset FROM postings",
 }
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from ledger import AliasState, MemoryState, SessionState
 from projections.aliases import names_of
 from projections.connection import Connection
+from projections.erasure import REDACTED
 from projections.filters import Filters
 from projections.listing import count_memories, select_ids
 from projections.projector import (
@@ -16,7 +20,10 @@ from projections.projector import (
     decode_state,
     state_from_columns,
 )
+from projections.redactions import is_erased
 from projections.sessions import count_memories_of
+
+T = TypeVar("T")
 
 
 class Current(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,11 +38,15 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that is deleted."""
+    """A memory that is deleted, or whose state was erased."""
 
     id: str
     rid: int
     last_seq: int
+    gone_seq: int
+    """Ledger position from which on it is gone."""
+    is_redacted: bool = False
+    """Nothing is left of what it last said."""
 
 
 class StandingSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +74,8 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
     """Of the operation's first event about it."""
     before: MemoryState | SessionState | AliasState | None
     """Its state before the operation; None when it did not exist or was gone."""
+    is_erased: bool = False
+    """Its state before the operation was erased."""
     now: Current | Tombstone | StandingSession | StandingAlias
     later: tuple[int, ...]
     """Positions of later operations on it, oldest first; an operation that was undone and the one
@@ -76,6 +89,10 @@ class Facts:
         """Bind to a connection and a workspace; None is one that nothing was written to."""
         self._connection = connection
         self._workspace = workspace
+
+    def look(self, read: Callable[[Connection, int | None], T]) -> T:
+        """Return what a read of another module finds, for questions that few decisions ask."""
+        return read(self._connection, self._workspace)
 
     def memory(self, memory_id: str) -> Current | Tombstone | None:
         """Look a memory up."""
@@ -97,7 +114,19 @@ class Facts:
             "SELECT rid, seq FROM tombstones WHERE id = ? AND workspace = ?",
             (memory_id, self._workspace),
         )
-        return None if row is None else Tombstone(id=memory_id, rid=row[0], last_seq=row[1])
+        return None if row is None else self._tombstone(memory_id, *row)
+
+    def _tombstone(self, memory_id: str, rid: int, last_seq: int) -> Tombstone:
+        gone_seq = self._connection.integer(
+            "SELECT from_seq FROM memory_versions WHERE rid = ? AND to_seq IS NULL", (rid,)
+        )
+        return Tombstone(
+            id=memory_id,
+            rid=rid,
+            last_seq=last_seq,
+            gone_seq=last_seq if gone_seq is None else gone_seq,
+            is_redacted=is_erased(self._connection, rid),
+        )
 
     def memories(self, filters: Filters, limit: int) -> list[Current]:
         """Return the first memories of the workspace that satisfy filters, oldest first."""
@@ -168,6 +197,11 @@ class Facts:
         remaining = _not_undone([*first, *self._operations_after(subject.rid, subject.rid)])
         return remaining[-1] if remaining else None
 
+    def is_redaction(self, position: int) -> bool:
+        """Say whether an operation is a redaction, or the end of one."""
+        kind = self._connection.value("SELECT type FROM events WHERE seq = ?", (position,))
+        return kind in ("redaction_explained", "redaction_completed")
+
     def undone_by(self, position: int) -> int | None:
         """Return the position of the last operation that undid this one, if any did."""
         return self._connection.integer("SELECT max(batch) FROM events WHERE undo = ?", (position,))
@@ -205,16 +239,23 @@ class Facts:
             return None  # a workspace's or an agent's event, or one of another workspace
         before: MemoryState | SessionState | AliasState | None
         if isinstance(now, Current | Tombstone):
-            sql = "SELECT state FROM memory_versions WHERE rid = ? AND to_seq = ?"
-            text = self._connection.value(sql, (rid, first_seq))
+            row = self._connection.one(
+                "SELECT state, status FROM memory_versions WHERE rid = ? AND from_seq < ? "
+                "ORDER BY from_seq DESC LIMIT 1",
+                (rid, first_seq),
+            )
+            text, status = (None, None) if row is None else row
+            is_before_erased = status == REDACTED
             before = None if text is None else decode_state(text)
         else:
             text = self._version(rid, first_seq - 1)
+            is_before_erased = text is None and self._is_erased_before(rid, first_seq)
             decode = decode_session if isinstance(now, StandingSession) else decode_alias
             before = None if text is None else decode(text)
         return Touched(
             type=event_type,
             before=before,
+            is_erased=is_before_erased,
             now=now,
             later=_not_undone(self._operations_after(rid, first_seq)),
         )
@@ -255,11 +296,26 @@ class Facts:
         )
         return text
 
+    def _is_erased_before(self, rid: int, seq: int) -> bool:
+        """Say whether the state of a session or an alias before a position was erased."""
+        return (
+            self._connection.value(
+                "SELECT 1 FROM redaction_targets WHERE seq = (SELECT max(from_seq) FROM "
+                "subject_versions WHERE rid = ? AND from_seq < ?)",
+                (rid, seq),
+            )
+            is not None
+        )
+
     def _operations_after(self, rid: int, seq: int) -> list[tuple[int, int | None]]:
-        """Return (position, what it undoes) of each operation on a memory after an event's."""
+        """Return (position, what it undoes) of each operation on a subject after an event's.
+
+        That something of it was erased is none: it changes nothing of what is left.
+        """
         return list(
             self._connection.execute(
                 "SELECT DISTINCT batch, undo FROM events WHERE subject = ? AND subject <> seq "
+                "AND type <> 'memory_redacted' "
                 "AND batch > (SELECT batch FROM events WHERE seq = ?) ORDER BY batch",
                 (rid, seq),
             )

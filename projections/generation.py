@@ -2,6 +2,7 @@
 
     <home>/projections/CURRENT                  one line: the name of a generation
     <home>/projections/REBUILD                  flock'd by whoever rebuilds because it must
+    <home>/projections/REDACT                   flock'd by whoever erases what was redacted
     <home>/projections/g000007-k3v9q2xm/memory.db
     <home>/projections/g000007-k3v9q2xm/IN_USE  flock'd, shared, by every process that has it open
 
@@ -297,6 +298,12 @@ class Generations:
         finally:
             self._files.close(descriptor)
 
+    def drop(self) -> None:
+        """Have no generation in use, so that the next process to open the store builds one anew."""
+        if self.stamp() is not None:
+            self._files.remove_file(self._root / "CURRENT")
+        self.collect()
+
     def collect(self) -> list[str]:
         """Remove every generation that is neither in use nor current; return their names."""
         removed = []
@@ -313,6 +320,23 @@ class Generations:
                     shutil.rmtree(self._root / name, ignore_errors=True)
                     removed.append(name)
         return removed
+
+    def left_over(self) -> list[str]:
+        """Return the names of generations that are there and not current: some process has them."""
+        current = self.current()
+        return [name for name in self._names() if _FOLDER.fullmatch(name) and name != current]
+
+    @contextmanager
+    def erase_lock(self) -> Iterator[bool]:
+        """Try to be the one process that erases; yields whether it is."""
+        self._files.ensure_directory(self._root)
+        with _exclusively(self._root / "REDACT") as alone:
+            yield alone
+
+    @property
+    def root(self) -> Path:
+        """The folder of generations."""
+        return self._root
 
     def _names(self) -> list[str]:
         return sorted(path.name for path in self._root.iterdir())

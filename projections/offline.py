@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from ledger import (
+    BackupDamagedError,
     Ledger,
     LedgerBehindError,
     LedgerDamagedError,
@@ -27,6 +28,7 @@ from ledger import (
     LedgerReadOnlyError,
     LedgerUnreadableError,
     Position,
+    SystemClock,
     VerifyReport,
     format_us,
     parse_span,
@@ -40,6 +42,7 @@ from projections.connection import (
     StatementError,
     create_database,
 )
+from projections.copies import note_copy
 from projections.digest import StateDigest, state_digest
 from projections.errors import (
     ProgramOutdatedError,
@@ -150,7 +153,7 @@ def run(
         complain("no_store", str(error))
     except LedgerUnreadableError as error:
         complain("system", str(error))
-    except (LedgerDamagedError, LedgerBehindError) as error:
+    except (LedgerDamagedError, LedgerBehindError, BackupDamagedError) as error:
         complain("damaged", str(error))
         return DAMAGE
     except (*DAMAGE_ERRORS, StatementError) as error:
@@ -172,7 +175,7 @@ def _rebuild(_: argparse.Namespace, ledger: Ledger, generations: Generations) ->
     with _current(generations) as old:
         before = None if old is None else _digest_if_sound(ledger, old)
         started = time.monotonic()
-        with _progress() as progress, generations.rebuild_lock():
+        with drawn_progress() as progress, generations.rebuild_lock():
             report = rebuild(
                 ledger,
                 generations,
@@ -283,7 +286,7 @@ def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None
         live = _digest_of(generation)
     until = ledger.position_at(seq=live.seq)
     with _scratch(None) as database:
-        with _progress() as progress:
+        with drawn_progress() as progress:
             replay(ledger, database, until, progress)
         replayed = _digest_of_file(database)
     names = [
@@ -295,7 +298,9 @@ def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None
 def _replay(arguments: argparse.Namespace, ledger: Ledger, _: Generations) -> int:
     until, at_us = _moment(ledger, arguments.until)
     with _scratch(arguments.into) as database:
-        with _progress() as progress:
+        if arguments.into is not None:
+            _note_copy(ledger, arguments.into, until)
+        with drawn_progress() as progress:
             replay(ledger, database, until, progress)
         when = f", at {format_us(at_us)}" if at_us else ""
         print(f"the store as it was at position {until.seq}{when}")
@@ -308,6 +313,17 @@ def _replay(arguments: argparse.Namespace, ledger: Ledger, _: Generations) -> in
         if arguments.into is not None:
             print(f"database: {arguments.into}")
     return DONE
+
+
+def _note_copy(ledger: Ledger, database: Path, until: Position) -> None:
+    note_copy(
+        ledger.layout.root.parent,
+        kind="replay",
+        path=database,
+        position=until.seq,
+        now_us=SystemClock().now_us(),
+        warn=lambda text: print(text, file=sys.stderr),
+    )
 
 
 def _print_past(connection: Connection, at_us: int, arguments: argparse.Namespace) -> None:
@@ -339,7 +355,7 @@ def _digest(_: argparse.Namespace, ledger: Ledger, generations: Generations) -> 
             _bring_up_to_date(ledger, generation)
             print(_digest_of(generation).text(), end="")
             return DONE
-    with _progress() as progress, generations.rebuild_lock():
+    with drawn_progress() as progress, generations.rebuild_lock():
         if generations.stamp() == stamp:  # else another process did it meanwhile
             rebuild(
                 ledger, generations, lock_timeout_s=LOCK_TIMEOUT_S, known=None, progress=progress
@@ -402,7 +418,7 @@ def _bring_up_to_date(ledger: Ledger, generation: Generation) -> None:
 
 def _index_trigrams(ledger: Ledger, generation: Generation, events: int) -> None:
     """Fill the substring index of the new generation, which serves meanwhile."""
-    with _progress() as progress:
+    with drawn_progress() as progress:
         done, flushed = 0, 1
         while flushed:
             with ledger.lock(LOCK_TIMEOUT_S) as writer, generation.changing():
@@ -458,7 +474,7 @@ def _scratch(path: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
+def drawn_progress() -> Iterator[Progress]:
     """Draw progress on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _phase, _done, _total: None

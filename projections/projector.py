@@ -22,11 +22,14 @@ from ledger import (
     Header,
     MemoryAdded,
     MemoryDeleted,
+    MemoryRedacted,
     MemoryRelinked,
     MemoryRestored,
     MemoryState,
     MemoryUpdated,
     Record,
+    RedactionCompleted,
+    RedactionExplained,
     SessionEvent,
     SessionState,
     SessionWithdrawn,
@@ -35,6 +38,14 @@ from ledger import (
     parse_us,
 )
 from projections.connection import Connection
+from projections.erasure import (
+    CONTENT_TYPES,
+    ERASED,
+    close_memory,
+    end_gap,
+    erase_row,
+    erase_state,
+)
 from projections.substring import forget_trigrams, mark_trigrams
 from projections.term_worker import analyze_rows
 from projections.text import terms
@@ -91,11 +102,11 @@ class Projector:
             case MemoryAdded(memory=state):
                 subject = self._add(seq, t_us, header, state)
             case MemoryUpdated(memory=state):
-                subject = self._update(seq, t_us, header.sub, state)
+                subject = self._update(seq, t_us, header, state)
             case MemoryRelinked():
                 subject = self._relink(seq, t_us, header.sub, payload)
             case MemoryDeleted():
-                subject = self._delete(seq, header.sub)
+                subject = self._delete(seq, header)
             case MemoryRestored(memory=state):
                 subject = self._restore(seq, t_us, header, state)
             case SessionEvent(session=session):
@@ -116,10 +127,16 @@ class Projector:
                 self._connection.execute(
                     "INSERT INTO agents VALUES(?, ?, ?)", (seq, header.sub, payload.name)
                 )
+            case MemoryRedacted():
+                subject = self._redact(header, payload)
+            case RedactionExplained(reason=reason):
+                subject = self._explain(header, reason)
+            case RedactionCompleted():
+                subject = self._complete(header)
             case _:
                 # The payload was redacted; the event keeps its place in the history.
                 assert payload is None, "the projector knows every event of the ledger's table"
-                subject = self._find_any(header.sub) or seq
+                subject = self._apply_erased(header)
         self._connection.execute(
             "INSERT INTO events VALUES(?, ?, ?, ?, ?, ?, ?)",
             (
@@ -177,11 +194,12 @@ class Projector:
         )
         self._changed[rid] = None
 
-    def _update(self, seq: int, t_us: int, memory_id: str, state: MemoryState) -> int:
+    def _update(self, seq: int, t_us: int, header: Header, state: MemoryState) -> int:
+        memory_id = header.sub
         rid = self._close_version(memory_id, seq)
         created_us = self._connection.value("SELECT created_us FROM memories WHERE rid = ?", (rid,))
-        if created_us is None:  # only after damage: the event that added it is gone
-            return rid
+        if created_us is None:  # the state before it was erased; or, after damage, is lost
+            return self._restore(seq, t_us, header, state)
         columns = (
             "updated_us, version, last_seq, happened_from, happened_to, true_from, true_until, "
             f"expires_us, {_STATE_COLUMNS}"
@@ -211,6 +229,7 @@ class Projector:
         rid = self._close_version(memory_id, seq)
         row = self._connection.one(_SELECT_STATE, (rid,))
         if row is None:
+            self._move_tombstone(rid, seq)
             return rid
         before = state_from_columns(row)
         state = msgspec.structs.replace(
@@ -232,14 +251,15 @@ class Projector:
             )
         return rid
 
-    def _delete(self, seq: int, memory_id: str) -> int:
-        rid = self._close_version(memory_id, seq)
-        workspace = self._connection.value("SELECT workspace FROM memories WHERE rid = ?", (rid,))
-        if workspace is None:
-            return rid
+    def _delete(self, seq: int, header: Header) -> int:
+        if self._find(header.sub) is None:  # only after damage
+            return seq
+        rid = self._close_version(header.sub, seq)
         self._connection.execute("DELETE FROM memories WHERE rid = ?", (rid,))
+        end_gap(self._connection, rid, seq)  # of a memory whose state is erased
         self._connection.execute(
-            "INSERT INTO tombstones VALUES(?, ?, ?, ?)", (rid, memory_id, workspace, seq)
+            "INSERT OR REPLACE INTO tombstones VALUES(?, ?, ?, ?)",
+            (rid, header.sub, self._workspace(header.ws), seq),
         )
         self._connection.execute(
             "INSERT INTO memory_versions VALUES(?, ?, NULL, ?, ?, NULL)", (rid, seq, seq, DELETED)
@@ -254,14 +274,108 @@ class Projector:
             return seq
         created_us, agent = added
         self._connection.execute("DELETE FROM tombstones WHERE rid = ?", (rid,))
-        self._connection.execute(
-            "UPDATE memory_versions SET to_seq = ? WHERE rid = ? AND to_seq IS NULL", (seq, rid)
-        )
+        end_gap(self._connection, rid, seq)
         workspace = self._workspace(header.ws)
         self._insert((rid, header.sub, workspace, agent, created_us, t_us), seq, state)
         # What it superseded may have come back before it.
         self._end_predecessors(header.sub)
         return int(rid)
+
+    def _apply_erased(self, header: Header) -> int:  # noqa: PLR0911 - a case an event
+        """Apply an event whose payload is gone, of which the type is left."""
+        match header.type:
+            case "memory_added" | "memory_updated" | "memory_restored":
+                return self._lose(header)
+            case "memory_deleted":
+                return self._delete(header.seq, header)
+            case "session_started" | "session_ended" | "session_restored":
+                return self._lose_row("sessions", header)
+            case "alias_added":
+                return self._lose_row("aliases", header)
+            case "session_withdrawn":
+                return self._gone("sessions", header)
+            case "redaction_explained":
+                return self._explain(header, None)
+            case _:
+                return self._find_any(header.sub) or header.seq
+
+    def _lose(self, header: Header) -> int:
+        seq, rid = header.seq, self._find(header.sub)
+        if rid is None and header.type != CONTENT_TYPES[0]:  # only after damage
+            return seq
+        rid = self._close_version(header.sub, seq)
+        close_memory(self._connection, rid, header.sub, self._workspace(header.ws), seq)
+        self._changed[rid] = None
+        return rid
+
+    def _lose_row(self, table: str, header: Header) -> int:
+        rid = self._rid(table, header)
+        values = "0, NULL, '', NULL, NULL, NULL" if table == "sessions" else "'', ''"
+        self._connection.execute(
+            f"INSERT OR REPLACE INTO {table} VALUES(?, ?, ?, ?, {ERASED}, {values})",
+            (rid, header.sub, self._workspace(header.ws), header.seq),
+        )
+        self._note_version(rid, header.seq, None)
+        return rid
+
+    def _redact(self, header: Header, redacted: MemoryRedacted) -> int:
+        """Erase what a redaction names, wherever the ledger's own erasing stands."""
+        redaction = self._rid_of("redactions", redacted.redaction) or 0
+        subject = self._find_any(header.sub) or header.seq
+        for target in redacted.targets:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO redaction_targets VALUES(?, ?, ?)",
+                (target.seq, redaction, target.digest),
+            )
+            self._connection.execute(
+                "UPDATE idempotency SET request = NULL WHERE batch = ? AND request IS NOT NULL",
+                (target.seq,),
+            )
+            self._erase(header.sub, subject, target.seq)
+        self._move(header.sub, subject, header.seq)
+        return subject
+
+    def _erase(self, subject_id: str, rid: int, seq: int) -> None:
+        if self._find(subject_id) is not None:
+            if erase_state(self._connection, rid, seq):
+                self._changed[rid] = None
+            return
+        for table in ("sessions", "aliases"):
+            if self._rid_of(table, subject_id) is not None:
+                erase_row(self._connection, table, rid, seq)
+                return
+        self._connection.execute(
+            "UPDATE redactions SET reason = NULL WHERE rid = ? AND rid = ?", (rid, seq)
+        )
+
+    def _move(self, subject_id: str, rid: int, seq: int) -> None:
+        """Note a subject's last event, which changes nothing of what is left of it."""
+        if self._find(subject_id) is not None:
+            self._close_version(subject_id, seq)
+            self._connection.execute("UPDATE memories SET last_seq = ? WHERE rid = ?", (seq, rid))
+            self._move_tombstone(rid, seq)
+            return
+        for table in ("sessions", "aliases", "redactions"):
+            self._connection.execute(
+                f"UPDATE {table} SET last_seq = ? WHERE id = ?", (seq, subject_id)
+            )
+
+    def _move_tombstone(self, rid: int, seq: int) -> None:
+        self._connection.execute("UPDATE tombstones SET seq = ? WHERE rid = ?", (seq, rid))
+
+    def _explain(self, header: Header, reason: str | None) -> int:
+        self._connection.execute(
+            "INSERT INTO redactions VALUES(?, ?, ?, ?, NULL, ?)",
+            (header.seq, header.sub, self._workspace(header.ws), header.seq, reason),
+        )
+        return header.seq
+
+    def _complete(self, header: Header) -> int:
+        self._connection.execute(
+            "UPDATE redactions SET (completed_seq, last_seq) = (?1, ?1) WHERE id = ?2",
+            (header.seq, header.sub),
+        )
+        return self._rid_of("redactions", header.sub) or header.seq
 
     def _session(self, header: Header, state: SessionState) -> int:
         rid = self._rid("sessions", header)
@@ -309,8 +423,11 @@ class Projector:
 
     def _rid(self, table: str, header: Header) -> int:
         """Return the rid of a session or an alias: the position of its first event."""
-        rid = self._connection.integer(f"SELECT rid FROM {table} WHERE id = ?", (header.sub,))
+        rid = self._rid_of(table, header.sub)
         return header.seq if rid is None else rid
+
+    def _rid_of(self, table: str, subject_id: str) -> int | None:
+        return self._connection.integer(f"SELECT rid FROM {table} WHERE id = ?", (subject_id,))
 
     def _note_version(self, rid: int, seq: int, state: SessionState | AliasState | None) -> None:
         self._connection.execute(
@@ -375,13 +492,11 @@ class Projector:
         return rid
 
     def _find_any(self, subject_id: str) -> int | None:
-        """Return the rid of a memory, a session or an alias."""
+        """Return the rid of a memory, a session, an alias or a redaction."""
         rid = self._find(subject_id)
-        for table in ("sessions", "aliases"):
+        for table in ("sessions", "aliases", "redactions"):
             if rid is None:
-                rid = self._connection.integer(
-                    f"SELECT rid FROM {table} WHERE id = ?", (subject_id,)
-                )
+                rid = self._rid_of(table, subject_id)
         return rid
 
     def _workspace(self, workspace_id: str) -> int:

@@ -19,7 +19,14 @@ from projections.errors import (
 )
 from projections.text import ANALYSIS_VERSION
 
-VERSIONS = {"memories": 1, "sessions": 1, "aliases": 1, "text": ANALYSIS_VERSION, "substring": 1}
+VERSIONS = {
+    "memories": 2,
+    "sessions": 2,
+    "aliases": 2,
+    "redactions": 1,
+    "text": ANALYSIS_VERSION,
+    "substring": 1,
+}
 """Projector name -> version."""
 
 BM25_WEIGHTS = "3.0, 1.0, 2.0"
@@ -40,6 +47,8 @@ TABLES = (
         seq INTEGER PRIMARY KEY, batch INTEGER NOT NULL, type TEXT NOT NULL, subject INTEGER NOT NULL,
         actor INTEGER NOT NULL, t_us INTEGER NOT NULL, undo INTEGER)""",
     "CREATE TABLE idempotency(digest TEXT PRIMARY KEY, batch INTEGER NOT NULL, request TEXT) WITHOUT ROWID",
+    # By which an erased record's request is found; that is part of applying an event.
+    "CREATE INDEX idempotency_batch ON idempotency(batch) WHERE request IS NOT NULL",
     # Short columns first: filters then read a row's first page only, whatever its text's length.
     """CREATE TABLE memories(
         rid INTEGER PRIMARY KEY, id TEXT NOT NULL, workspace INTEGER NOT NULL,
@@ -62,7 +71,8 @@ TABLES = (
         rid INTEGER NOT NULL, from_seq INTEGER NOT NULL, to_seq INTEGER, version INTEGER NOT NULL,
         status TEXT NOT NULL, state TEXT, PRIMARY KEY (rid, from_seq)) WITHOUT ROWID""",
     "CREATE TABLE tombstones(rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace INTEGER NOT NULL, seq INTEGER NOT NULL)",
-    # A row stays when its subject is withdrawn or removed, so that undo finds it again.
+    # A row stays when its subject is withdrawn or removed (gone = 1), so that undo finds it again;
+    # it is blank once its last state was erased (gone = 2 unless it was 1).
     """CREATE TABLE sessions(
         rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace INTEGER NOT NULL,
         last_seq INTEGER NOT NULL, gone INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
@@ -71,9 +81,16 @@ TABLES = (
         rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace INTEGER NOT NULL,
         last_seq INTEGER NOT NULL, gone INTEGER NOT NULL, name TEXT NOT NULL, entity TEXT NOT NULL)""",
     "CREATE UNIQUE INDEX aliases_name ON aliases(workspace, name) WHERE NOT gone",
-    # Every state a session or an alias has had, the present one included; NULL: withdrawn or removed.
+    # Every state a session or an alias has had, the present one included; NULL: withdrawn,
+    # removed or erased.
     """CREATE TABLE subject_versions(
         rid INTEGER NOT NULL, from_seq INTEGER NOT NULL, state TEXT, PRIMARY KEY (rid, from_seq)) WITHOUT ROWID""",
+    # `reason` is NULL once it was itself erased, `completed_seq` until the erasing is done.
+    """CREATE TABLE redactions(
+        rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workspace INTEGER NOT NULL,
+        last_seq INTEGER NOT NULL, completed_seq INTEGER, reason TEXT)""",
+    # The records whose payloads are erased, or are being erased; `redaction` is a rid.
+    "CREATE TABLE redaction_targets(seq INTEGER PRIMARY KEY, redaction INTEGER NOT NULL, digest TEXT NOT NULL)",
     """CREATE VIRTUAL TABLE memories_fts USING fts5(
         title, content, entity, content='', contentless_delete=1, tokenize='ascii')""",
     f"INSERT INTO memories_fts(memories_fts, rank) VALUES('rank', 'bm25({BM25_WEIGHTS})')",

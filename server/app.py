@@ -13,6 +13,7 @@ import msgspec
 from ledger import Clock, Ledger, format_us
 from projections.activity import ActivityLog
 from projections.aliases import list_aliases, names_of
+from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
 from projections.facts import Facts
 from projections.filters import Filters
@@ -34,6 +35,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -56,6 +58,7 @@ from server.memory_decisions import (
 )
 from server.reads import ReadSide
 from server.recall import Recall
+from server.redaction import Redactions
 from server.repeat import (
     repeat_add,
     repeat_alias,
@@ -82,6 +85,7 @@ from server.results import (
     HealthStatistics,
     InspectResult,
     ListResult,
+    RedactResult,
     Refusal,
     Result,
     SearchResult,
@@ -120,6 +124,7 @@ class App:
         ledger: Ledger,
         committer: Committer,
         reads: ReadSide,
+        redactions: Redactions,
         *,
         clock: Clock,
         workspace: str,
@@ -134,6 +139,7 @@ class App:
             ledger: is looked at by `health`.
             committer: runs the writes.
             reads: runs the reads.
+            redactions: runs the redactions.
             clock: dates expiry and the age of memories.
             workspace: name of the workspace that is read and written.
             zone: name of the time zone that dates in words are meant in.
@@ -145,6 +151,7 @@ class App:
         self._ledger = ledger
         self._committer = committer
         self._reads = reads
+        self._redactions = redactions
         self._clock = clock
         self._workspace = workspace
         self._zone = zone
@@ -208,6 +215,14 @@ class App:
         """Undo an operation."""
         return self._write(UndoResult, self._command(args, decide_undo, repeat_undo, call))
 
+    def redact(self, args: RedactArgs, call: Call) -> RedactResult:
+        """Erase what was stored for good, or only say what would be erased."""
+        if args.dry_run:
+            return self._redactions.preview(args, self._workspace, call)
+        result = self._redactions.redact(args, self._command, self._workspace, call)
+        self._after_write()
+        return result
+
     def session_start(self, args: SessionStartArgs, call: Call) -> SessionStartResult:
         """Begin a session."""
         return self._write(
@@ -250,6 +265,11 @@ class App:
     def export(self, args: ExportArgs, call: Call) -> ExportResult:
         """Write memories as text, as many as fit one reply."""
         return self._recall.export(args, call)
+
+    def position(self, call: Call) -> int:
+        """Return the ledger position that reads show."""
+        checkpoint = self._reads.run(call, read_checkpoint)
+        return 0 if checkpoint is None else checkpoint.seq
 
     def export_whole(self, args: ExportArgs, call: Call) -> Iterator[str]:
         """Yield an export of every memory that satisfies the filters, whatever `limit` says."""

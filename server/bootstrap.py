@@ -18,12 +18,14 @@ from ledger import (
 )
 from projections.activity import ActivityLog
 from projections.readonly import generations_at
+from projections.text import forget_words
 from server.activity import ActivityRecorder
 from server.app import App
 from server.commit import Committer
 from server.config import Config
 from server.mounts import SHARED, FileSystemOf, file_system_of, local_folder
 from server.reads import ReadSide
+from server.redaction import Redactions
 from server.refusal import refusal_of
 from server.stdio import log, silence
 from server.suggest import Suggestions
@@ -80,9 +82,7 @@ class Store:
                 clock=clock,
                 ids=ids,
                 files=files,
-                options=LedgerOptions(
-                    segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression]
-                ),
+                options=ledger_options(config),
             )
         except (LedgerError, OSError) as error:
             log(f"mnemolog: {config.home} cannot be used: {error}")
@@ -106,7 +106,6 @@ class Store:
             zone=config.time_zone,
             lock_timeout_s=config.lock_timeout_s,
         )
-        self.upkeep = Upkeep(self.ledger, self.reads, committer, log=log, log_info=self._log_info)
         self.suggestions = Suggestions(self.reads, clock=clock, workspace=config.workspace)
 
         def after_write() -> None:
@@ -120,10 +119,41 @@ class Store:
             log=log,
             enabled=config.activity and not self.is_read_only,
         )
+
+        def erase_later() -> None:
+            self.upkeep.wake()
+
+        def forget() -> None:
+            self.suggestions.forget()
+            forget_words()
+
+        self.redactions = Redactions(
+            self.ledger,
+            committer,
+            self.reads,
+            clock=clock,
+            home=config.home.resolve(),
+            zone=config.time_zone,
+            activity_path=self.activity_path,
+            recorder=self.recorder,
+            lock_timeout_s=config.lock_timeout_s,
+            forget=forget,
+            on_left=erase_later,
+            log_info=self._log_info,
+        )
+        self.upkeep = Upkeep(
+            self.ledger,
+            self.reads,
+            committer,
+            erase=self.redactions.resume,
+            log=log,
+            log_info=self._log_info,
+        )
         self.app = App(
             self.ledger,
             committer,
             self.reads,
+            self.redactions,
             clock=clock,
             workspace=config.workspace,
             zone=config.time_zone,
@@ -154,6 +184,11 @@ def activity_file(projections: Path) -> Path:
 def ledger_folder(config: Config) -> Path:
     """Return where a home's ledger is."""
     return config.home.resolve() / "ledger"
+
+
+def ledger_options(config: Config) -> LedgerOptions:
+    """Return how the settings want the ledger kept."""
+    return LedgerOptions(segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression])
 
 
 def projections_folder(
@@ -189,7 +224,5 @@ def open_ledger(config: Config) -> Ledger:
         ledger_folder(config),
         clock=SystemClock(),
         ids=RandomIds(),
-        options=LedgerOptions(
-            segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression]
-        ),
+        options=ledger_options(config),
     )

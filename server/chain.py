@@ -87,7 +87,6 @@ def delete(
 
     Neighbours of neighbours may be deleted together: a survivor is joined with the next survivor.
     """
-    gone = {memory.id: memory for memory in memories}
     events = [
         NewEvent(
             memory.id,
@@ -96,6 +95,16 @@ def delete(
         )
         for memory in memories
     ]
+    relinks, reactivated = close_up(memories, facts, moment)
+    return (*events, *relinks), reactivated
+
+
+def close_up(
+    memories: Sequence[Current], facts: Facts, moment: Moment
+) -> tuple[tuple[NewEvent, ...], tuple[str, ...]]:
+    """Return the events that join the neighbours of memories that go, and who is current again."""
+    gone = {memory.id: memory for memory in memories}
+    events = []
     neighbours = _neighbours(memories, gone, facts)
     newer = {each.id: _survivor(each, "superseded_by", gone) for each in neighbours.values()}
     by_age = sorted(neighbours.values(), key=lambda memory: memory.rid)

@@ -327,7 +327,7 @@ class Committer:
                     Batch(
                         workspace=parties.workspace_id,
                         actor=parties.agent_id,
-                        events=events,
+                        events=_in_order(events, group.end.seq + 1),
                         session=session,
                         undo=undo,
                         ik=ik,
@@ -371,6 +371,19 @@ class _ApplyError(Exception):
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
         self.cause = cause
+
+
+def _in_order(events: list[NewEvent], first: int) -> list[NewEvent]:
+    """Let an event that is not the first of its batch about a subject name the one before it."""
+    if len(events) == 1:
+        return events
+    last: dict[str, int] = {}
+    ordered = []
+    for seq, event in enumerate(events, first):
+        before = last.get(event.subject, event.previous_seq)
+        ordered.append(NewEvent(event.subject, event.payload, before))
+        last[event.subject] = seq
+    return ordered
 
 
 def _repeat(

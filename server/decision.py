@@ -15,9 +15,11 @@ import msgspec
 
 from ledger import ContentEvent, MemoryState, NewEvent
 from projections.facts import Current, Facts, Tombstone
+from projections.redactions import redactions_of
 from server.errors import (
     InvalidArgumentsError,
     NotFoundError,
+    RedactedError,
     VersionConflictError,
 )
 from server.when import NotUnderstoodError, Span, When, understand_date, understand_range
@@ -64,17 +66,20 @@ def existing(facts: Facts, memory_id: str, expected_version: int | None) -> Curr
 
     Raises:
         NotFoundError: there is none, or it was deleted.
+        RedactedError: its content was erased.
         VersionConflictError: it is not at the version that was expected.
 
     """
     memory = facts.memory(memory_id)
     if memory is None:
         raise no_such_memory(memory_id)
+    if isinstance(memory, Tombstone) and memory.is_redacted:
+        raise redacted(memory.id, facts, memory.rid)
     if isinstance(memory, Tombstone):
         raise NotFoundError(
             f"Memory {memory_id} was deleted; nothing was changed. memory_undo with this id brings "
             "it back.",
-            details={"id": memory_id, "deleted_at": memory.last_seq},
+            details={"id": memory_id, "deleted_at": memory.gone_seq},
         )
     if expected_version is not None and expected_version != memory.version:
         raise VersionConflictError(
@@ -91,6 +96,17 @@ def no_such_memory(memory_id: str) -> NotFoundError:
         "There is no memory with this id in this workspace; nothing was changed. Ids come from "
         "memory_add and memory_search.",
         details={"id": memory_id},
+    )
+
+
+def redacted(memory_id: str, facts: Facts, rid: int) -> RedactedError:
+    """Return what is said of a memory of which nothing is left to change."""
+    redactions = facts.look(lambda connection, _: redactions_of(connection, rid))
+    when = f" at {redactions[-1].at} by {redactions[-1].by}" if redactions else ""
+    return RedactedError(
+        f"Memory {memory_id} was redacted{when}: its content is erased and cannot come back; "
+        "nothing was changed. Add a new memory instead.",
+        details={"id": memory_id, "redactions": [each.id for each in redactions]},
     )
 
 

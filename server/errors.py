@@ -4,6 +4,7 @@ UseCaseError
 ├── InvalidArgumentsError      an argument is missing, unknown, of the wrong type or out of range
 ├── CallCancelledError         the client took its call back, or the server is shutting down
 ├── NotFoundError              no such memory or operation in this workspace
+├── RedactedError              it was redacted: nothing of it is left to work on
 ├── VersionConflictError       the memory has moved since the caller looked
 ├── SupersededError            only the newest memory of a chain can be superseded
 ├── UndoConflictError          later operations touched the same memories
@@ -62,6 +63,12 @@ class NotFoundError(UseCaseError):
     """There is no such memory or operation in this workspace; nothing was changed."""
 
     code = "not_found"
+
+
+class RedactedError(UseCaseError):
+    """The memory was redacted; `details` holds when and by whom where that is known."""
+
+    code = "redacted"
 
 
 class VersionConflictError(UseCaseError):

@@ -12,6 +12,7 @@ from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
 from projections.generation import Generation
 from projections.health import MemoryHealth
+from projections.redactions import unfinished
 from server.results import (
     DiskHealth,
     HealthResult,
@@ -33,6 +34,8 @@ ISSUES_WARNING_MAX = 2
 class StoreHealth(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of the store, whatever is in it."""
 
+    unfinished_redactions: int
+    """Redactions of which some bytes may still be on the disk."""
     ledger: LedgerHealth
     is_put_back: bool
     """Whether the ledger is older than what the projections hold."""
@@ -47,6 +50,7 @@ def examine(ledger: Ledger, generation: Generation, connection: Connection) -> S
     usage = shutil.disk_usage(ledger.layout.root)
     refusal = _refusal(ledger, checkpoint)
     return StoreHealth(
+        unfinished_redactions=len(unfinished(connection)),
         ledger=LedgerHealth(
             position=0 if checkpoint is None else checkpoint.seq,
             files=len(sizes),
@@ -122,6 +126,14 @@ def _issues(memories: MemoryHealth, store: StoreHealth) -> tuple[tuple[str, ...]
             (
                 f"{ledger.quarantined_files} unfinished ends of the ledger were set aside in "
                 "ledger/quarantine; they were never acknowledged"
+            ),
+        ),
+        (
+            store.unfinished_redactions,
+            (
+                f"{store.unfinished_redactions} redactions are not completed: some process keeps "
+                "erased bytes. Nothing of them is shown, and erasing goes on by itself; closing "
+                "the other programs that use this store ends it"
             ),
         ),
         (

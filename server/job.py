@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from server.app import App
 from server.bootstrap import Store, ledger_folder
 from server.config import Config
+from server.copies import CopyKind, note_copy
 from server.errors import StoreError
 from server.status import CommandError, no_store, status_of
 from server.terminal import Screen
@@ -79,6 +81,12 @@ class Job:
                     raise
                 self.interrupted = True
         return worker.answer()
+
+    def note_copy(self, kind: CopyKind, path: Path) -> None:
+        """Note that what was read of the store until now is written to a file outside it."""
+        position = self.ask(App.position)
+        home = self._config.home.resolve()
+        note_copy(home, kind=kind, path=path, position=position, log=self._screen.say)
 
     def close(self) -> None:
         """Close the store if it was opened."""

@@ -34,6 +34,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -54,6 +55,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    RedactResult,
     SearchResult,
     SessionEndResult,
     SessionListResult,
@@ -132,6 +134,10 @@ class MemoryStore:
     def undo(self, args: UndoArgs) -> UndoResult:
         """Undo an operation."""
         return self._do(self._store.app.undo, args)
+
+    def redact(self, args: RedactArgs) -> RedactResult:
+        """Erase what was stored for good, or only say what would be erased."""
+        return self._do(self._store.app.redact, args)
 
     def search(self, args: SearchArgs) -> SearchResult:
         """Find memories by words, or by a piece of their text."""

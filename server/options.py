@@ -29,6 +29,7 @@ COMMANDS: Final = {
         "update": "update",
         "delete": "delete",
         "delete_many": "delete",
+        "redact": "redact",
         "undo": "undo",
         "inspect": "inspect",
         "export": "export",

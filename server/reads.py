@@ -75,6 +75,11 @@ class ReadSide:
         self._verified: str | None = None
         self._rebuild: _Rebuild | None = None
 
+    @property
+    def generations(self) -> Generations:
+        """The folder of generations that this side reads from."""
+        return self._generations
+
     def run(self, call: Call, read: Callable[[Connection], T]) -> T:
         """Run a read in one transaction; a cancelled call interrupts it.
 
@@ -179,6 +184,16 @@ class ReadSide:
         with self._generations.rebuild_lock():
             if self._generations.current() == generation.name:
                 self._rebuild_strictly(lambda _phase, _done, _total: None)
+
+    def renew(self) -> None:
+        """Build the projections anew from the ledger; the caller holds no lock of either.
+
+        Raises:
+            LedgerError: the ledger cannot be read or locked.
+
+        """
+        with self._generations.rebuild_lock():
+            self._rebuild_strictly(lambda _phase, _done, _total: None)
 
     def report_damage(self, generation: Generation, detail: str) -> None:
         """Stop using a damaged generation and begin to rebuild."""

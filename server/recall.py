@@ -23,6 +23,7 @@ from projections.queries import (
     versions_of,
     workspace_rid,
 )
+from projections.redactions import is_erased, redactions_of, subject_of
 from projections.search import Page, search_exact, search_text
 from projections.sessions import count_sessions, list_sessions
 from projections.text import Query, fold, parse_query
@@ -322,9 +323,7 @@ class Recall:
             if memory is not None:
                 found.append(memory)
                 continue
-            is_deleted = deleted_at(connection, rid, memory_id) is not None
-            reason = "deleted" if is_deleted else "not_found"
-            missing.append(Missing(id=memory_id, reason=reason))
+            missing.append(_missing(connection, rid, memory_id))
         budget = Budget()
         memories = fitted(found, budget)
         notes = cut_notes(budget)
@@ -370,15 +369,18 @@ class Recall:
         workspace = workspace_rid(connection, self._workspace)
         now = format_us(self._clock.now_us())
         memory = find_memory(connection, workspace, memory_id, now)
-        if memory is None and deleted_at(connection, workspace, memory_id) is None:
+        gone = _missing(connection, workspace, memory_id) if memory is None else None
+        if gone is not None and gone.reason == "not_found":
             raise NotFoundError(
                 "There is no memory with this id in this workspace. Ids come from memory_add and "
                 "memory_search.",
                 details={"id": memory_id},
             )
-        status = "deleted" if memory is None else memory.status
+        status = memory.status if memory is not None else gone.reason if gone else "deleted"
+        rid = subject_of(connection, workspace, memory_id)
+        erased = () if rid is None else tuple(redactions_of(connection, rid))
         if not history:
-            return InspectResult(memory=memory, status=status)
+            return InspectResult(memory=memory, status=status, redacted=erased)
         chain = [] if memory is None else chain_of(connection, workspace, memory, now)
         versions = versions_of(connection, workspace, memory_id)
         budget = Budget()
@@ -389,8 +391,21 @@ class Recall:
             status=status,
             superseded_chain=None if memory is None else kept_chain,
             versions=kept_versions,
+            redacted=erased,
             notes=history_notes(left_out, budget.cut),
         )
+
+
+def _missing(connection: Connection, workspace: int | None, memory_id: str) -> Missing:
+    """Say what has become of a memory that is not there."""
+    if deleted_at(connection, workspace, memory_id) is None:
+        return Missing(id=memory_id, reason="not_found")
+    rid = subject_of(connection, workspace, memory_id)
+    assert rid is not None
+    if not is_erased(connection, rid):
+        return Missing(id=memory_id, reason="deleted")
+    redactions = tuple(redactions_of(connection, rid))
+    return Missing(id=memory_id, reason="redacted", redacted=redactions)
 
 
 def _cursor_of(args: ListArgs | ExportArgs | SessionListArgs, key_type: type[Key]) -> Cursor | None:

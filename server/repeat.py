@@ -155,7 +155,7 @@ def _deleted(facts: Facts, position: int) -> tuple[str, ...]:
 def state_name(memory: Current | Tombstone) -> str:
     """Say what has become of a memory."""
     if isinstance(memory, Tombstone):
-        return "deleted"
+        return "redacted" if memory.is_redacted else "deleted"
     return "active" if memory.state.superseded_by is None else "superseded"
 
 

@@ -18,6 +18,7 @@ from projections.model import (
     Session,
     Version,
 )
+from projections.redaction_model import Redaction
 
 
 class Result(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -178,6 +179,8 @@ class InspectResult(Result, frozen=True, kw_only=True):
     """The whole chain, newest first."""
     versions: tuple[Version, ...] | None = None
     """Newest first."""
+    redacted: tuple[Redaction, ...] = ()
+    """Redactions that erased something of this memory, oldest first."""
     layer_stats: dict[str, LayerStatistics] | None = None
     total: int | None = None
     workspace: str | None = None
@@ -185,12 +188,14 @@ class InspectResult(Result, frozen=True, kw_only=True):
     """Ledger position of the last event applied."""
 
 
-class Missing(Struct, frozen=True, kw_only=True):
+class Missing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An id without a memory."""
 
     id: str
     reason: str
-    """`not_found` or `deleted`."""
+    """`not_found`, `deleted` or `redacted`."""
+    redacted: tuple[Redaction, ...] = ()
+    """When and by whom, and why unless that was erased as well."""
 
 
 class GetResult(Result, frozen=True, kw_only=True):
@@ -351,3 +356,55 @@ class UndoResult(Result, frozen=True, kw_only=True):
     """Of the undo itself, which can be undone as well."""
     memories: tuple[str, ...]
     """Ids of the memories it changed; of sessions and aliases, if it was about those."""
+
+
+class RedactedSubject(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a redaction erased something of, or would."""
+
+    id: str
+    kind: str
+    """`memory`, `session`, `alias` or `redaction` (its reason)."""
+    records: int
+    """Records whose payloads are erased."""
+    status: str | None = None
+    """Of a memory, before: active, superseded or deleted."""
+    remains: bool = False
+    """Whether it is still there afterwards, because its present state is not erased."""
+    snippet: str | None = None
+    """Only of a dry run."""
+
+
+class RedactResult(Result, frozen=True, kw_only=True):
+    """What memory_redact did, or would do."""
+
+    redaction_id: str | None = None
+    """None of a dry run."""
+    state: str
+    """`redacted`, or `dry_run`."""
+    completed: bool
+    """True: no file of the store holds it any more. False: `held_by` says what keeps bytes; the
+    store goes on erasing by itself. Nothing is found or shown any more in either case."""
+    memories: tuple[str, ...]
+    """Ids of the memories, sessions and aliases that something is erased of; the first 100."""
+    memories_count: int
+    records: int
+    """Payloads that are erased; the records' places, times and actors stay."""
+    subjects: tuple[RedactedSubject, ...] = ()
+    """More about each of the first 100; not of a repeated request."""
+    reactivated_ids: tuple[str, ...] = ()
+    """Predecessors that are current again."""
+    position: int | None = None
+    """Ledger position of the operation; it cannot be undone."""
+    completed_position: int | None = None
+    """Ledger position of the receipt."""
+    searched: bool = False
+    """Whether every file was searched for the erased texts and salts."""
+    files: int = 0
+    """How many files were searched."""
+    held_by: tuple[str, ...] = ()
+    """What still keeps erased bytes on the disk, each with what to do."""
+    also_in: tuple[str, ...] = ()
+    """Ids of what else holds some of the erased texts: redact these too if they must go; the first
+    100."""
+    outside: tuple[str, ...] = ()
+    """Exports, backups and other copies written outside the store, which are never changed."""

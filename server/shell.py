@@ -77,8 +77,18 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, s
 
 def _run_offline(parsed: argparse.Namespace, config: Config, screen: Screen) -> int:
     from projections.offline import run as run_offline
-    from server.bootstrap import open_ledger, projections_folder
+    from server.bootstrap import ledger_options, open_ledger, projections_folder
 
+    if parsed.command_name == "restore":
+        from projections.backups import run_restore
+
+        return run_restore(
+            parsed,
+            config.home.resolve(),
+            ledger_options(config),
+            lambda ledger: projections_folder(config, ledger),
+            screen.complain,
+        )
     parsed.workspace = config.workspace  # `replay` searches it
     return run_offline(
         parsed,

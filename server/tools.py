@@ -16,6 +16,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -34,6 +35,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    RedactResult,
     SearchResult,
     SessionEndResult,
     SessionListResult,
@@ -223,6 +225,26 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
             destructive=True,
             idempotent=True,
             run=lambda args, call: app().delete_many(args, call),
+        ),
+        Tool(
+            name="memory_redact",
+            title="Erase for good",
+            description=(
+                "Erase what was stored, from the ledger and every file of the store, so that "
+                "nobody can read it again: secrets, personal data, what somebody asked to be "
+                "forgotten. It cannot be undone; for everything else use memory_delete. Exactly "
+                "one of id (with its supersede chain unless chain: false), event (the `position` "
+                "of one record), entity (all that names it, now or once) and filter. Call it with "
+                "dry_run first: it lists what would go. A reason is required and kept. completed: "
+                "false means that some process still keeps bytes; the store finishes by itself. "
+                "Exports and backups outside the store are named, not changed."
+            ),
+            args=RedactArgs,
+            result=RedactResult,
+            read_only=False,
+            destructive=True,
+            idempotent=True,
+            run=lambda args, call: app().redact(args, call),
         ),
         Tool(
             name="memory_export",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ledger import (
@@ -21,11 +23,19 @@ from ledger import (
 )
 from projections.facts import Current, Facts, StandingAlias, StandingSession, Tombstone, Touched
 from server.commands import UndoArgs
-from server.decision import Decision, Moment, content_event, is_same, no_such_memory
+from server.decision import (
+    Decision,
+    Moment,
+    content_event,
+    is_same,
+    no_such_memory,
+    redacted,
+)
 from server.errors import (
     AliasConflictError,
     InvalidArgumentsError,
     NotFoundError,
+    RedactedError,
     UndoConflictError,
 )
 from server.results import UndoResult
@@ -34,6 +44,7 @@ from server.results import UndoResult
 def decide_undo(args: UndoArgs, facts: Facts, moment: Moment) -> Decision:
     """Undo an operation that is still the last on every memory it touched."""
     undone = _operation_to_undo(args, facts)
+    _refuse_redaction(undone, facts)
     touched = facts.touched(undone)
     if not touched:
         raise NotFoundError(
@@ -41,8 +52,10 @@ def decide_undo(args: UndoArgs, facts: Facts, moment: Moment) -> Decision:
             "changed. `position` is in the reply of the call that did it.",
             details={"position": undone},
         )
+    _refuse_erased(undone, touched, facts)
     later = sorted({position for subject in touched for position in subject.later})
     if later:
+        _refuse_behind_redaction(undone, later, facts)
         undone_by = facts.undone_by(undone)
         raise UndoConflictError(
             f"The operation at position {undone} is undone already, by that at {undone_by}; "
@@ -78,6 +91,8 @@ def _operation_to_undo(args: UndoArgs, facts: Facts) -> int:
     subject = facts.memory(args.id) or facts.session(args.id)
     if subject is None:
         raise no_such_memory(args.id)
+    if isinstance(subject, Tombstone) and subject.is_redacted:
+        raise redacted(subject.id, facts, subject.rid)
     position = facts.last_operation(subject)
     if position is None:
         raise UndoConflictError(
@@ -86,6 +101,39 @@ def _operation_to_undo(args: UndoArgs, facts: Facts) -> int:
             details={"id": args.id},
         )
     return position
+
+
+def _refuse_redaction(undone: int, facts: Facts) -> None:
+    if facts.is_redaction(undone):
+        raise UndoConflictError(
+            f"The operation at position {undone} is a redaction, which cannot be undone: what it "
+            "erased is nowhere any more; nothing was changed.",
+            details={"position": undone},
+        )
+
+
+def _refuse_erased(undone: int, touched: Sequence[Touched], facts: Facts) -> None:
+    """Refuse to go back to what was erased, or to touch what is a gap now."""
+    for subject in touched:
+        now = subject.now
+        if isinstance(now, Tombstone) and now.is_redacted:
+            raise redacted(now.id, facts, now.rid)
+        if subject.is_erased:
+            raise RedactedError(
+                f"What {now.id} said before the operation at position {undone} was erased by a "
+                "redaction, so that it cannot be put back; nothing was changed.",
+                details={"id": now.id, "position": undone},
+            )
+
+
+def _refuse_behind_redaction(undone: int, later: Sequence[int], facts: Facts) -> None:
+    in_the_way = [position for position in later if facts.is_redaction(position)]
+    if in_the_way:
+        raise UndoConflictError(
+            f"A redaction at position {in_the_way[-1]} changed what the operation at position "
+            f"{undone} touched, and a redaction cannot be undone; nothing was changed.",
+            details={"position": undone, "later": list(later), "undone_by": None},
+        )
 
 
 def _compensate(touched: Touched, facts: Facts, moment: Moment) -> NewEvent:

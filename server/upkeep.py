@@ -27,7 +27,7 @@ WAL_BYTES_PINNED = 4 * WAL_BYTES_MAX
 """Size that it reaches only while some reader keeps it from starting anew; it is cut afterwards."""
 
 WAL_LOOK_S = 1.0
-"""How often a log that could not be copied to its end is looked at again, in seconds."""
+"""How often a log that some reader keeps, or what could not be erased, is looked at again."""
 
 TRIGRAMS_PER_LOCK = 16
 """Memories indexed while the ledger's lock is held: about two milliseconds."""
@@ -56,10 +56,21 @@ class Upkeep:
         reads: ReadSide,
         committer: Committer,
         *,
+        erase: Callable[[], bool],
         log: Callable[[str], None],
         log_info: Callable[[str], None],
     ) -> None:
-        """Bind to a store; nothing runs before `start` or `run_once`."""
+        """Bind to a store; nothing runs before `start` or `run_once`.
+
+        Args:
+            ledger: is sealed.
+            reads: gives the generation that is looked after.
+            committer: lends the right to write.
+            erase: goes on with redactions that are not completed; says whether any is left.
+            log: takes what an operator should read.
+            log_info: takes what was done.
+
+        """
         self._log = log
         self._log_info = log_info
         self._ledger = ledger
@@ -68,6 +79,8 @@ class Upkeep:
         self._woken = threading.Event()
         self._writes = 0
         self._is_wal_pinned = False
+        self._erase = erase
+        self._is_erasing = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._sealer = Sealer(ledger, lock_timeout_s=UPKEEP_LOCK_TIMEOUT_S)
@@ -85,6 +98,10 @@ class Upkeep:
         if self._writes % WRITES_PER_ROUND == 0:
             self._woken.set()
 
+    def wake(self) -> None:
+        """Ask for a round soon."""
+        self._woken.set()
+
     def finish(self) -> None:
         """Do a round if anything was written: for a process that ends and never started the thread.
 
@@ -92,6 +109,8 @@ class Upkeep:
         """
         if self._writes:
             self._try(self.run_once)
+        else:
+            self._try(self._go_on_erasing)
 
     def stop(self, timeout_s: float) -> None:
         """Let the thread finish its task, at most so long."""
@@ -109,11 +128,15 @@ class Upkeep:
         if self._ledger.is_read_only:
             return
         self._reads.mend()
+        self._go_on_erasing()
         self._copy_wal(generation)
         self._index_trigrams()
         self._merge_indexes()
         for segment in self._sealer.run():
             self._log_info(f"mnemolog: sealed {segment.name}")
+
+    def _go_on_erasing(self) -> None:
+        self._is_erasing = self._erase()
 
     def _copy_wal(self, generation: Generation) -> None:
         wal_bytes = generation.wal_bytes()
@@ -165,13 +188,17 @@ class Upkeep:
 
     def _loop(self) -> None:
         while True:
-            is_round = self._woken.wait(WAL_LOOK_S if self._is_wal_pinned else None)
+            is_round = self._woken.wait(
+                WAL_LOOK_S if self._is_wal_pinned or self._is_erasing else None
+            )
             self._woken.clear()
             if self._stopping.is_set():
                 return
             self._try(self.run_once if is_round else self._look_at_wal)
 
     def _look_at_wal(self) -> None:
+        if self._is_erasing:
+            self._go_on_erasing()
         self._copy_wal(self._reads.current(Call()))
 
     def _try(self, work: Callable[[], None]) -> None:

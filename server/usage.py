@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
-    ("Revise and forget", ("update", "delete", "undo")),
+    ("Revise and forget", ("update", "delete", "redact", "undo")),
     ("Look closer", ("inspect", "health", "activity", "export")),
     ("Organise", ("session", "alias")),
-    ("The store itself", ("rebuild", "verify", "replay", "digest")),
+    ("The store itself", ("rebuild", "verify", "replay", "digest", "backup", "restore")),
     ("Set up and serve", ("serve", "config", "demo")),
 )
 """Heading -> commands, as the help lists them."""
@@ -38,7 +38,7 @@ FAMILIES: Final = {
 }
 """Commands of two words: what their first word is about."""
 
-OFFLINE: Final = ("rebuild", "verify", "replay", "digest")
+OFFLINE: Final = ("rebuild", "verify", "replay", "digest", "backup", "restore")
 
 _NAME_CHARS: Final = 10
 _LINE: Final = 79
@@ -128,9 +128,10 @@ def make_parser(only: str | None = None) -> CommandParser:
 
         add_config_command(commands)
     if wanted(*OFFLINE):
-        from projections.offline import add_commands
+        from projections import backups, offline
 
-        add_commands(commands)
+        offline.add_commands(commands)
+        backups.add_commands(commands)
         for name in OFFLINE:
             _add_home(commands.choices[name])
     if wanted("activity"):

@@ -41,6 +41,7 @@ from server.commands import (
 )
 from server.options import Place, given, in_commands
 from server.output_file import output_file
+from server.redaction_verbs import REDACT
 from server.results import (
     AddedItem,
     AddManyResult,
@@ -313,6 +314,7 @@ def _export(work: Work) -> int:
     else:
         with output_file(path, replace=parsed.force) as write:
             write_to(write)
+            job.note_copy("export", path)
     for note in first.notes:
         screen.say(f"note: {in_commands(note)}")
     if is_part and first.has_more:
@@ -409,6 +411,7 @@ VERBS: Final = (
         places=(Place(field="ids", metavar="ID", nargs="*"),),
         fill_more=_delete_extra,
     ),
+    REDACT,
     Verb(
         name="undo",
         help="take an operation back",

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from projections.model import LayerStatistics, Memory, Version
+from projections.redaction_model import Redaction
 from projections.snippet import snippet
 from server.results import (
     AddManyResult,
@@ -20,6 +21,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    Missing,
     SearchResult,
     SessionEndResult,
     SessionListResult,
@@ -106,13 +108,25 @@ def of_get(result: GetResult) -> View:
         blocks += _whole(memory)
     for memory_id, versions in (result.versions or {}).items():
         blocks += [Prose(f"\nversions of {memory_id}"), _versions(versions)]
-    return View(blocks, [f"{each.id}: {_MISSING[each.reason]}" for each in result.missing])
+    return View(blocks, [f"{each.id}: {_gone(each)}" for each in result.missing])
 
 
 _MISSING: Final = {
     "deleted": "it was deleted; `mnemolog undo` with this id brings it back",
     "not_found": "there is no such memory in this workspace",
+    "redacted": "its content is erased",
 }
+
+
+def _gone(missing: Missing) -> str:
+    said = "; ".join(_redaction(each) for each in missing.redacted)
+    return f"{_MISSING[missing.reason]}; {said}" if said else _MISSING[missing.reason]
+
+
+def _redaction(redaction: Redaction) -> str:
+    why = "" if redaction.reason is None else f" ({redaction.reason})"
+    state = "" if redaction.completed else ", and bytes of it are still being erased"
+    return f"redacted at {minute_of(redaction.at)} by {redaction.by}{why}{state}"
 
 
 def of_inspect(result: InspectResult) -> View:
@@ -124,6 +138,7 @@ def of_inspect(result: InspectResult) -> View:
         blocks += _whole(result.memory)
     elif result.status is not None:
         blocks.append(Facts([("status", result.status)]))
+    blocks += [Prose(_redaction(each)) for each in result.redacted]
     if result.superseded_chain:
         rows = [_row(memory, snippet(memory.content, ())) for memory in result.superseded_chain]
         blocks += [Prose("\nchain, newest first"), Table(_MEMORIES_HEAD, rows)]

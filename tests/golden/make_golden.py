@@ -19,12 +19,17 @@ from ledger import (
     LedgerOptions,
     MemoryAdded,
     MemoryDeleted,
+    MemoryRedacted,
     MemoryRelinked,
     MemoryRestored,
     MemoryState,
     MemoryUpdated,
     NewEvent,
     Position,
+    RedactedRecord,
+    RedactionCompleted,
+    RedactionExplained,
+    Redactor,
     Sealer,
     SessionEnded,
     SessionRestored,
@@ -148,10 +153,14 @@ def all_batches(ids: CountingIds) -> Groups:
     ]
 
 
+REDACTION = "llllllllllllllll"
+
+
 MADE: Final[dict[str, tuple[Callable[[CountingIds], Groups], list[Codec | None]]]] = {
     "live": (batches, []),
     "sealed": (batches, ["zst", "gz", None]),
     "every_event": (all_batches, ["gz", "zst"]),
+    "redacted": (batches, ["zst", "gz", None]),
 }
 """Name of a ledger -> what is in it, and what each of its first segments is packed with."""
 
@@ -168,20 +177,52 @@ def make(root: Path, name: str) -> Position:
         )
         ledger = Ledger.open(root, clock=clock, ids=ids, options=options)
         sealer = Sealer(ledger)
-        with ledger.lock(5) as writer:
-            for _ in writer.catch_up(known):
-                pass
-            group = writer.group()
-            for batch in group_batches:
-                group.add(batch)
-            known = group.commit()
+        known = _append(ledger, group_batches, known)
         if codec is not None:
             sealer.run()
         sealer.close()
         ledger.close()
         # One record whose clock went back.
         clock.now -= 10_000 if number == 2 else 0
+    return _redact(root, clock, ids, known) if name == "redacted" else known
+
+
+def _append(ledger: Ledger, group_batches: list[Batch], known: Position) -> Position:
+    with ledger.lock(5) as writer:
+        for _ in writer.catch_up(known):
+            pass
+        group = writer.group()
+        for batch in group_batches:
+            group.add(batch)
+        return group.commit()
+
+
+def _redact(root: Path, clock: TickingClock, ids: CountingIds, known: Position) -> Position:
+    """Redact memory ONE out of sealed, rolled and live segments, then the reason given for it."""
+    ledger = Ledger.open(root, clock=clock, ids=ids)
+    redactor = Redactor(ledger)
+    salt = ids.new_salt
+    targets = _targets(ledger, 4, 6, 7, 8)
+    named = MemoryRedacted(salt=salt(), redaction=REDACTION, targets=targets)
+    why = RedactionExplained(salt=salt(), reason="Ada asked")
+    known = _append(ledger, [_batch(NewEvent(ONE, named, 8), NewEvent(REDACTION, why))], known)
+    segments = redactor.rewrite({each.seq: each.digest for each in targets})
+    receipt = RedactionCompleted(
+        salt=salt(), segments=tuple(segments), files=9, searched=False, remains=("same_text",)
+    )
+    known = _append(ledger, [_batch(NewEvent(REDACTION, receipt, 10))], known)
+    targets = _targets(ledger, 10)
+    named = MemoryRedacted(salt=salt(), redaction=REDACTION, targets=targets)
+    known = _append(ledger, [_batch(NewEvent(REDACTION, named, 11))], known)
+    redactor.rewrite({each.seq: each.digest for each in targets})
+    redactor.close()
+    ledger.close()
     return known
+
+
+def _targets(ledger: Ledger, *seqs: int) -> tuple[RedactedRecord, ...]:
+    found = ledger.records_at(seqs)
+    return tuple(RedactedRecord(seq=seq, digest=found[seq].digest) for seq in seqs)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import gzip
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,10 +17,13 @@ from ledger import (
     Event,
     MemoryAdded,
     MemoryDeleted,
+    MemoryRedacted,
     MemoryRelinked,
     MemoryRestored,
     MemoryUpdated,
     Position,
+    RedactionCompleted,
+    RedactionExplained,
     SessionEnded,
     SessionEvent,
     SessionRestored,
@@ -30,13 +33,24 @@ from ledger import (
     verify,
 )
 from ledger.record import EVENTS
-from tests.golden.make_golden import BEGUN, FULL, MADE, NAMES, ONE, PLAIN, SUMMED_UP, make
+from tests.golden.make_golden import (
+    BEGUN,
+    FULL,
+    MADE,
+    NAMES,
+    ONE,
+    PLAIN,
+    REDACTION,
+    SUMMED_UP,
+    make,
+)
 from tests.support.ledgers import ACTOR, WORKSPACE, append_each, open_ledger, tree
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LAST = {
     "every_event": "eae9b546dad7fbf7282e85897a0a7256113bae64d8eafdb6906ea3ab44b45fe4",
     "live": "2899b6eba92e06e9a42626e17c734ce063df26d7a8135578d8b010b6fc34134a",
+    "redacted": "9f73feab50eae55f439151741b4c70efb3f6460a534ca51e4ad829ff26c0b652",
     "sealed": "e8361b5f650b0cb8b178c1e5e0784c48f36de40c502380c75594312f7de58e61",
 }
 KINDS: list[type[Event]] = [
@@ -63,6 +77,21 @@ LATER_KINDS: list[type[Event]] = [
     MemoryDeleted,
     MemoryDeleted,
 ]
+REDACTED_KINDS: list[type[Event] | None] = [
+    WorkspaceCreated,
+    AgentRegistered,
+    MemoryAdded,
+    None,
+    MemoryRelinked,
+    None,
+    None,
+    None,
+    MemoryRedacted,
+    None,
+    RedactionCompleted,
+    MemoryRedacted,
+]
+"""None: the payload is redacted."""
 
 
 @pytest.fixture(name="root", params=sorted(LAST))
@@ -72,13 +101,15 @@ def _root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return root
 
 
-def kinds(root: Path) -> list[type[Event]]:
+def kinds(root: Path) -> Sequence[type[Event] | None]:
     """Return the events of a golden ledger."""
+    if root.name == "redacted":
+        return REDACTED_KINDS
     return [*KINDS, *LATER_KINDS] if root.name == "every_event" else KINDS
 
 
 def test_the_golden_ledgers_hold_every_event() -> None:
-    assert {*KINDS, *LATER_KINDS} == set(EVENTS.values())
+    assert {*KINDS, *LATER_KINDS, *REDACTED_KINDS, RedactionExplained} == {None, *EVENTS.values()}
     assert sorted(LAST) == sorted(MADE)
 
 
@@ -87,7 +118,7 @@ def test_a_golden_ledger_reads_as_it_was_written(root: Path) -> None:
 
     records = list(ledger.read(Position.start))
 
-    assert [type(record.payload) for record in records] == kinds(root)
+    assert [record.payload and type(record.payload) for record in records] == kinds(root)
     assert records[-1].digest == LAST[root.name]
     records = records[: len(KINDS)]
     assert [record.header.group for record in records] == [1, 1, 1, 4, 4, 6, 7, 8]
@@ -95,11 +126,13 @@ def test_a_golden_ledger_reads_as_it_was_written(root: Path) -> None:
     assert [record.header.back for record in records] == [False] * 6 + [True] + [False]
     assert [record.header.undo for record in records] == [0] * 7 + [7]
     full, plain = records[3], records[5]
+    assert (full.header.ws, full.header.sub, full.header.act) == (WORKSPACE, ONE, ACTOR)
+    if root.name == "redacted":
+        return
     assert isinstance(full.payload, MemoryAdded)
     assert isinstance(plain.payload, MemoryUpdated)
     assert (full.payload.memory, full.payload.request) == (FULL, "e" * 64)
     assert plain.payload.memory == PLAIN
-    assert (full.header.ws, full.header.sub, full.header.act) == (WORKSPACE, ONE, ACTOR)
 
 
 def test_sessions_and_aliases_of_a_golden_ledger_read_as_they_were_written(tmp_path: Path) -> None:
@@ -130,6 +163,30 @@ def test_sessions_and_aliases_of_a_golden_ledger_read_as_they_were_written(tmp_p
         *(9, 10, 10, 12, 13, 14, 15, 16, 17, 18, 19, 19),
     ]
     assert {record.header.ses for record in records[:4]} == {records[0].header.sub}
+
+
+def test_the_redactions_of_a_golden_ledger_read_as_they_were_written(tmp_path: Path) -> None:
+    root = tmp_path / "redacted"
+    shutil.copytree(GOLDEN / "format1" / root.name, root)
+
+    records = list(open_ledger(root).read(Position.start))
+
+    named, _, receipt, again = (record.payload for record in records[8:])
+    assert isinstance(named, MemoryRedacted)
+    assert isinstance(again, MemoryRedacted)
+    assert (named.redaction, again.redaction) == (REDACTION, REDACTION)
+    for redacted, seqs in ((named, [4, 6, 7, 8]), (again, [10])):
+        assert [each.seq for each in redacted.targets] == seqs
+        assert [each.digest for each in redacted.targets] == [records[n - 1].digest for n in seqs]
+    assert isinstance(receipt, RedactionCompleted)
+    assert (receipt.segments, receipt.files, receipt.searched, receipt.remains) == (
+        (4, 6, 7),
+        9,
+        False,
+        ("same_text",),
+    )
+    assert records[9].header.type == "redaction_explained"
+    assert verify(root).redacted == 5
 
 
 def test_a_golden_ledger_verifies_and_goes_on(root: Path) -> None:
@@ -175,7 +232,8 @@ def test_the_chain_can_be_checked_with_the_standard_library_alone(root: Path) ->
         middle = line.index(b'},"p":') + 1
         head, body = line[5:middle], line[middle + 5 : -72]
         assert record["d"] == sha256(b"\x00" + head).hexdigest()
-        assert record["h"]["pc"] == sha256(b"\x02" + body).hexdigest()
+        if body != b"null":
+            assert record["h"]["pc"] == sha256(b"\x02" + body).hexdigest()
         assert (record["h"]["prev"], record["h"]["seq"]) == (prev, seq + 1)
         prev, seq = record["d"], seq + 1
 

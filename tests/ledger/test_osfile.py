@@ -1,5 +1,6 @@
 """File calls: whole writes, durable names, private modes."""
 
+import ctypes
 import errno
 import os
 from pathlib import Path
@@ -135,3 +136,35 @@ def test_the_names_of_another_mount_are_not_synced() -> None:
     files.sync_ancestors(Path("/"))
 
     assert files.opened == []
+
+
+def test_two_names_change_places(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "twö"
+    one.mkdir()
+    (one / "inside").write_bytes(b"1")
+    two.write_bytes(b"2")
+
+    OsFiles().exchange(one, two)
+
+    assert one.read_bytes() == b"2"
+    assert (two / "inside").read_bytes() == b"1"
+
+
+def test_what_the_system_says_of_an_exchange_is_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+
+    with pytest.raises(OSError, match="one") as caught:
+        OsFiles().exchange(tmp_path / "one", tmp_path / "missing")
+
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_a_library_without_the_call_is_said_to_lack_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_args, **_kwargs: object())
+
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - the code tells
+        OsFiles().exchange(tmp_path / "one", tmp_path / "two")
+
+    assert caught.value.errno == errno.ENOSYS

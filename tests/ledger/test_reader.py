@@ -1,6 +1,7 @@
 """Reading without a lock, while others write, roll and seal."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from ledger import (
 )
 from ledger import reader as reader_module
 from ledger import source as source_module
-from ledger.record import encode_line, open_record
+from ledger.record import LINE_END_BYTES, encode_line, open_record
 from ledger.segment import encode_header
 from tests.support.ledgers import (
     SMALL,
@@ -150,13 +151,78 @@ def test_a_position_of_another_history_is_refused(root: Path, tmp_path: Path) ->
     known = append_each(live, "x")
     for stranger, reason in (
         (replace(known, seq=5, offset=known.offset + 100), "shorter"),
-        (replace(known, offset=5), "other"),
-        (replace(known, offset=known.offset - 10), "other"),
-        (replace(known, segment=7), "other"),
+        (replace(known, digest="0" * 64), "other"),
+        (replace(known, digest="0" * 64, segment=7), "other"),
     ):
         with pytest.raises(LedgerBehindError) as caught:
             list(live.read(stranger))
         assert caught.value.reason == reason
+
+
+def test_a_record_is_found_again_wherever_it_stands(root: Path) -> None:
+    ledger = open_ledger(root)
+    append_each(ledger, "a", "b", "c")
+    two = list(ledger.read(Position.start))[1].position
+
+    for moved in (
+        replace(two, offset=5),
+        replace(two, offset=two.offset - 10),
+        replace(two, offset=two.offset + 10_000),
+        replace(two, segment=7),
+        replace(two, segment=2, offset=0),
+    ):
+        assert contents(ledger, moved) == ["c"]
+
+
+def test_a_digest_in_a_text_is_not_taken_for_the_end_of_a_record(root: Path) -> None:
+    ledger = open_ledger(root)
+    one = append_each(ledger, "a")
+    text = f'{one.digest}"}}\n'
+    append_each(ledger, text, known=one)
+    data = live_path(ledger).read_bytes()
+    quotes = [match.start() for match in re.finditer(one.digest.encode(), data)]
+
+    assert len(quotes) == 3  # the record's own, the next one's link to it, the text
+    for quoted in quotes:
+        assert contents(ledger, replace(one, offset=quoted + LINE_END_BYTES)) == [text]
+
+
+def test_what_belongs_where_a_position_is_may_be_damaged(root: Path) -> None:
+    ledger = open_ledger(root)
+    append_each(ledger, "a", "b", "c")
+    two = list(ledger.read(Position.start))[1].position
+    data = bytearray(live_path(ledger).read_bytes())
+    data[two.offset - LINE_END_BYTES - 40] ^= 1
+    live_path(ledger).write_bytes(data)
+
+    with pytest.raises(LedgerDamagedError):
+        contents(ledger, replace(two, offset=two.offset - 1))
+
+
+def test_records_are_looked_up_by_their_positions(root: Path) -> None:
+    ledger = open_ledger(root, options=SMALL)
+    end = append_each(ledger, "a", "b")
+    append(open_ledger(root), [["c", "d"]], known=end)
+    every = {record.seq: record for record in ledger.read(Position.start)}
+    open_sealer(ledger).run()
+
+    assert ledger.records_at([]) == {}
+    assert ledger.records_at([0, -3, 9]) == {}
+    assert ledger.records_at([4, 1, 1, 7]) == {1: every[1], 4: every[4]}
+    assert ledger.records_at(range(9)) == every
+
+
+def test_looking_up_records_reads_only_the_segments_that_hold_them(root: Path) -> None:
+    ledger = open_ledger(root, options=SMALL)
+    append_each(ledger, "a", "b", "c")
+    ledger.layout.raw(2).write_bytes(b"bad")
+
+    assert sorted(ledger.records_at([1, 3])) == [1, 3]
+    with pytest.raises(LedgerDamagedError):
+        ledger.records_at([2])
+    ledger.layout.raw(1).unlink()
+    with pytest.raises(LedgerDamagedError, match="segment_missing"):
+        ledger.records_at([1])
 
 
 def test_an_event_of_a_newer_program_stops_the_reader(root: Path) -> None:

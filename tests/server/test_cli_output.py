@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from projections.copies import COPIES_FILE, copies_from
 from server.activity import ActivityRecorder
 from server.output_file import output_file
 from server.status import CommandError
@@ -43,6 +44,33 @@ def test_an_export_goes_to_a_file_of_its_owner_and_replaces_none_unless_forced(
     assert (forced.status, json.loads(file.read_text())["content"]) == (0, "kept")
     assert [path.name for path in tmp_path.iterdir()].count("out.md") == 1
     assert not list(tmp_path.glob(".mnemolog-*"))
+
+
+def test_files_that_may_hold_memories_are_noted_in_the_home(cli: Shell, tmp_path: Path) -> None:
+    cli.add("kept")
+    at = cli("inspect", "--json").json["position"]
+    cli("export", "--output", str(tmp_path / "out.json"))
+    cli("export", "--output", str(tmp_path))
+    cli("export")
+    cli("replay", "--until", "1", "--into", str(tmp_path / "past.db"))
+
+    found = copies_from(tmp_path / "home", 0)
+
+    assert [(copy.kind, copy.path.name, copy.position, copy.exists) for copy in found] == [
+        ("export", "out.json", at, True),
+        ("replay", "past.db", 1, True),
+    ]
+
+
+def test_an_export_that_cannot_be_noted_is_written_all_the_same(cli: Shell, tmp_path: Path) -> None:
+    cli.add("kept")
+    (tmp_path / "home" / COPIES_FILE).mkdir()
+
+    exported = cli("export", "--output", str(tmp_path / "out.json"))
+
+    assert exported.status == 0
+    assert "could not be noted" in exported.err
+    assert "kept" in (tmp_path / "out.json").read_text()
 
 
 def test_an_export_to_what_is_no_file_is_refused(cli: Shell, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    RedactResult,
     SearchResult,
     SessionEndResult,
     SessionListResult,
@@ -141,6 +142,12 @@ class Client:
 
     def delete_many(self, **fields: object) -> DeleteManyResult:
         return self._called(DeleteManyResult, "memory_delete_many", fields)
+
+    def redact(self, memory_id: str | None = None, **fields: object) -> RedactResult:
+        arguments = {"reason": "asked for", **fields}
+        if memory_id is not None:
+            arguments["id"] = memory_id
+        return self._called(RedactResult, "memory_redact", arguments)
 
     def export(self, export_format: str = "json", **fields: object) -> ExportResult:
         return self._called(ExportResult, "memory_export", {"format": export_format, **fields})
