@@ -65,6 +65,15 @@ class HomeScene:
         self.stored |= set(texts)
         self.tell()
 
+    def redact(self, text: str) -> None:
+        """Erase a memory."""
+        client = self.open()
+        (found,) = (memory for memory in client.listed() if memory.content == text)
+        self.tell(self.stored - {text})
+        client.redact(found.id, reason="it was asked for")
+        self.stored -= {text}
+        self.tell()
+
     def rebuild(self) -> None:
         """Make the tables anew and put them into use."""
         ledger = Ledger.open(self.home / "ledger", clock=self.clock, ids=self.ids, files=self.files)
@@ -115,11 +124,17 @@ def _rebuild_twice(scene: HomeScene) -> None:
     scene.add("stork in the nest")
 
 
+def _redact(scene: HomeScene) -> None:
+    scene.redact("heron at the weir")
+    scene.add("stork in the nest")
+
+
 HOME_OPERATIONS = [
     HomeOperation("open a new home", _nothing, _open_first),
     HomeOperation("add", _some, _add),
     HomeOperation("add several", _some, _add_several),
     HomeOperation("rebuild", _some, _rebuild),
+    HomeOperation("redact", _some, _redact),
     HomeOperation("rebuild twice and add", _some, _rebuild_twice),
 ]
 """What is recorded. To add one is to say what comes before it and what is done."""
@@ -152,6 +167,7 @@ def check_home(base: Path, found: Found[Remembered]) -> None:
     home = base / "home"
     client = Client(open_store(home, QuickFiles(), FakeClock(), RandomIds()))
     try:
+        client.store.upkeep.run_once()  # a redaction that was cut short goes on
         listed = frozenset(memory.content for memory in client.listed())
         records = list(client.store.ledger.read(Position.start))
         stored = frozenset(
@@ -161,12 +177,13 @@ def check_home(base: Path, found: Found[Remembered]) -> None:
         )
         assert stored in found.expected.contents, f"the ledger holds {sorted(stored)}"
         assert listed == stored, f"{sorted(stored)} are stored and {sorted(listed)} are listed"
-        head = records[-1].digest if records else client.store.ledger.id
+        head = f"{records[-1].digest}{sorted(stored)}" if records else client.store.ledger.id
         assert live_digest(client).text() == _replayed(client, head, base)
         client.add("ibis after the cut")
         assert len(client.search("ibis").memories) == 1
         assert {memory.content for memory in client.listed()} == {*stored, "ibis after the cut"}
     finally:
+        client.store.upkeep.stop(1.0)
         client.store.close()
     report = verify(home / "ledger")
     assert report.problems == [], report.problems
