@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ledger import Ledger, MemoryAdded, Position, RandomIds, verify
+from ledger import Ledger, MemoryAdded, Position, RandomIds, backup, verify
 from projections.generation import Generations
 from projections.rebuild import rebuild
 from server.bootstrap import Store
@@ -14,11 +14,14 @@ from tests.support.ledgers import CountingIds, QuickFiles
 from tests.support.recorder import Recorder, RecordingFiles
 from tests.support.store import Client, FakeClock, live_digest, replayed_digest
 
+BACKUP = "backup"
+
 
 class Remembered(NamedTuple):
     """The sets of contents, one of which must be found after a cut."""
 
     contents: frozenset[frozenset[str]]
+    has_backup: bool = False
 
 
 class HomeScene:
@@ -32,6 +35,7 @@ class HomeScene:
         self.recorder: Recorder | None = None
         self.stored: frozenset[str] = frozenset()
         self.client: Client | None = None
+        self.has_backup = False
 
     def record(self, base: Path, files: type[RecordingFiles] = RecordingFiles) -> None:
         """Record from here on."""
@@ -43,7 +47,7 @@ class HomeScene:
     def tell(self, *further: frozenset[str]) -> None:
         if self.recorder is not None:
             self.recorder.look()
-            self.recorder.tell(Remembered(frozenset([self.stored, *further])))
+            self.recorder.tell(Remembered(frozenset([self.stored, *further]), self.has_backup))
 
     def open(self) -> Client:
         if self.client is None:
@@ -72,6 +76,12 @@ class HomeScene:
         self.tell(self.stored - {text})
         client.redact(found.id, reason="it was asked for")
         self.stored -= {text}
+        self.tell()
+
+    def back_up(self) -> None:
+        """Copy the ledger beside the home."""
+        backup(self.open().store.ledger, self.home.parent / BACKUP)
+        self.has_backup = True
         self.tell()
 
     def rebuild(self) -> None:
@@ -124,6 +134,11 @@ def _rebuild_twice(scene: HomeScene) -> None:
     scene.add("stork in the nest")
 
 
+def _back_up(scene: HomeScene) -> None:
+    scene.back_up()
+    scene.add("stork in the nest")
+
+
 def _redact(scene: HomeScene) -> None:
     scene.redact("heron at the weir")
     scene.add("stork in the nest")
@@ -135,6 +150,7 @@ HOME_OPERATIONS = [
     HomeOperation("add several", _some, _add_several),
     HomeOperation("rebuild", _some, _rebuild),
     HomeOperation("redact", _some, _redact),
+    HomeOperation("back up", _some, _back_up),
     HomeOperation("rebuild twice and add", _some, _rebuild_twice),
 ]
 """What is recorded. To add one is to say what comes before it and what is done."""
@@ -187,6 +203,10 @@ def check_home(base: Path, found: Found[Remembered]) -> None:
         client.store.close()
     report = verify(home / "ledger")
     assert report.problems == [], report.problems
+    if found.expected.has_backup:
+        report = verify(base / BACKUP)
+        assert report.problems == [], report.problems
+        assert report.events > 0
 
 
 _DIGESTS: dict[str, str] = {}
