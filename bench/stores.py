@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -159,12 +160,15 @@ def append_events(ledger: Ledger, size: int, *, different: int | None = None) ->
         NewEvent(agent, AgentRegistered(salt=ids.new_salt(), name="bench")),
         NewEvent(workspace, WorkspaceCreated(salt=ids.new_salt(), name="default")),
     ]
+    memories = corpus.memories(0, size)
+    if different is not None:
+        memories = cycle(list(corpus.memories(0, different)))
     wall, cpu = 0.0, 0.0
     end = Position.start
     for start in range(0, size, GROUP):
         additions = [
             NewEvent(ids.new_id(), MemoryAdded(salt=ids.new_salt(), memory=_state(memory)))
-            for memory in corpus.memories(start % (different or size), min(GROUP, size - start))
+            for memory in islice(memories, min(GROUP, size - start))
         ]
         events = [*introductions, *additions]
         introductions = []

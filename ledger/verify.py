@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -55,9 +56,11 @@ from ledger.tail import find_damage
 
 _FIND_TRIES = 20
 _PROGRESS_EVERY = 1_000
+_RECORD_BYTES_GUESS = 1_000
+"""Of the newest segment only the size is known beforehand."""
 
 Progress = Callable[[int, int], None]
-"""Called with how many records have been looked at, and how many there are at least."""
+"""Called with how many records have been looked at, and about how many there are."""
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -159,6 +162,7 @@ class _Verifier:
         self._problems: list[Problem] = []
         self._notes: list[str] = []
         self._events = 0
+        self._total = 0
         self._segments = 0
         self._torn = 0
         self._last = Position.start
@@ -249,6 +253,7 @@ class _Verifier:
         while True:
             if not sources:
                 listed = self._reader.sources(self._add_error)
+                self._total = self._total or _guess_total(listed)
                 sources = [each for each in listed if each.first > done]
                 if not sources:
                     break
@@ -342,7 +347,7 @@ class _Verifier:
             if item.seq == self._anchors.size + len(found.digests) // HASH_BYTES + 1:
                 found.digests += bytes.fromhex(item.digest)
             if found.events % _PROGRESS_EVERY == 0:
-                self._progress(self._events + found.events, source.first - 1)
+                self._progress(self._events + found.events, self._total)
             if item.seq in self._digests:
                 self._digests[item.seq] = item.digest
             seq, t, last = item.seq, header.t, item
@@ -496,6 +501,17 @@ class _Verifier:
         # The manifest is read again at each segment; its damage is one problem.
         if problem not in self._problems:
             self._problems.append(problem)
+
+
+def _guess_total(sources: list[Source]) -> int:
+    """Return about how many records segments hold."""
+    if not sources:
+        return 0
+    newest = sources[-1]
+    total = newest.first - 1
+    with suppress(OSError):
+        total += newest.path.stat().st_size // _RECORD_BYTES_GUESS
+    return total
 
 
 def _no_progress(_done: int, _total: int) -> None:

@@ -4,8 +4,10 @@
     python tools/replay.py --home FOLDER verify --digest
     python tools/replay.py --home FOLDER replay --until 2026-11-30T12:00 --query "deploy day"
     python tools/replay.py --home FOLDER digest
+    python tools/replay.py --home FOLDER checkpoint list
 
-The same commands as `mnemolog rebuild | verify | replay | digest`, for a home given by name.
+The same commands as `mnemolog rebuild | verify | replay | digest | checkpoint`, for a home given by
+name.
 """
 
 from __future__ import annotations
