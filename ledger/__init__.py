@@ -7,11 +7,13 @@ Layout
     <home>/ledger/                     directories 0700, files 0600, from the moment of creation
         FORMAT                         what this ledger is; written once, last of all at creation
         LOCK                           flock'd by every change; empty; never unlinked
-        SEAL                           flock'd by the one sealer at work; empty; never unlinked
+        SEAL                           flock'd by the one sealer or redactor at work; empty; never
+                                       unlinked
         MANIFEST.json                  the sealed segments; replaced atomically
         log/                           the segments
         checkpoints                    signed notes of what the ledger was; made with the first one
         quarantine/                    torn bytes that were cut, kept for people; no truth in them
+    <home>/redactions                  what was erased, for a ledger put back from an older copy
 
     A segment is named after the seq of its first record, in 20 digits. A ledger of 30,000 records
     may hold
@@ -20,10 +22,13 @@ Layout
         log/00000000000000028351.jsonl          28,351 on: the live segment
     The raw segment with the greatest first seq is the live one. If a segment exists both raw and
     sealed, the manifest decides: what it names is read sealed, all else raw. Names that end in
-    `.tmp` are files in the making and mean nothing.
+    `.tmp` are files in the making and mean nothing. Each redaction that takes something out of a
+    segment writes the next generation of it: `.g1`, `.g2`, and so on; the manifest says which one
+    is in force, and the others are leftovers that the next sealing or redaction removes.
 
 Envelopes
-    FORMAT, MANIFEST.json and the first and last line of a segment are lines of exactly
+    FORMAT, MANIFEST.json, the first and last line of a segment and each line of `redactions` are
+    lines of exactly
         {"<name>":<inner>,"d":"<64 hex>"}\n          d = SHA-256(0x01 || raw inner)
     and FORMAT and MANIFEST.json are exactly one such line. Inner bytes are in the one form that
     their fields encode to, so no byte of them is unprotected.
@@ -34,6 +39,7 @@ Envelopes
                   file_bytes, sha256 (of the file)
         segment   format, ledger, first, prev (digest of the record before `first`), t
         footer    last, count, digest (of the last record), t
+        redaction ledger, redaction (its id), seq, digest (of the erased record)
 
 Record
     One line of exactly three raw parts, at most RECORD_BYTES_MAX (8 MiB) long:
@@ -104,6 +110,43 @@ Sealing
     and compare, rename, sync the directory. Under the lock: manifest, unlink the raw file. After a
     crash at any step the ledger opens, and the next run finishes and tidies up.
 
+Redacting (legal order of calls)
+    1. `memory_redacted` events are appended that name the records by seq and digest.
+    2. The same is added to `<home>/redactions` (`RedactionList.add`), which outlives the ledger.
+    3. `Redactor.rewrite(targets)`, without the ledger's lock.
+    4. `Redactor.find(needles)` shows that no file holds the texts and salts any more.
+    5. A `redaction_completed` is appended.
+    Whoever meets 1 without 5 goes on with 2: every step may be done again.
+
+    `rewrite` checks all targets first: seq, digest, and that the event's type is none of
+    workspace_created, agent_registered, memory_redacted, redaction_completed, which are kept for
+    ever. If a target stands in the live segment, that is rolled. Then, one segment after the other
+    and under SEAL: each target's payload becomes `null`, every other byte of the segment stays;
+    the result is sealed as the next generation (1, if it was not sealed) like any segment,
+    read back and compared; under the lock the manifest names it, and the old file is unlinked.
+    At last what may hold pieces of texts goes: `.tmp` files, other generations, and everything in
+    `quarantine/`. Killed between two steps, both files are there and the manifest says which one
+    is in force.
+
+    Positions survive: a record is found again by seq and digest when its offset is stale. `verify`
+    accepts a missing payload only where a `memory_redacted` anywhere in the ledger names that seq
+    and digest, and never on a type that is kept. A named payload that still stands is a note.
+
+    Since the salt goes with the payload, the commitment that stays in the header does not help to
+    guess the text.
+
+Backup and restore
+    `backup` takes the end under the lock and copies every segment up to it, whatever is sealed,
+    rolled or redacted meanwhile. The segment that holds the end becomes the live one of the copy,
+    raw and without what follows; so a copy may be rolled elsewhere than its original. It is made as
+    `<target>.partial-<id>`, FORMAT last, verified, and renamed.
+
+    `Restoration` makes such a copy of a copy as `<home>/ledger.partial-<id>`, under a lock on
+    `<home>/RESTORE`; appends a `memory_redacted` (same redaction, `cause` the redaction) for each
+    record that `<home>/redactions` or the present ledger knows as erased and the copy does not;
+    rewrites; verifies; and lets it change names with the present ledger, which becomes
+    `<home>/ledger.replaced-<time>`, under that one's SEAL and LOCK.
+
 Checkpoints
     The tree over the first n records is that of RFC 6962, section 2.1, with their digests as leaf
     hashes: record k is leaf k - 1. A checkpoint is a C2SP tlog-checkpoint: a note of three lines
@@ -137,11 +180,17 @@ Not promised
       A checkpoint or a position kept elsewhere (`against`, `known` of `verify`) shows it.
     * The chain shows that bytes changed, not who changed them: whoever holds the files and the key
       can write and sign a new history. Checkpoints kept elsewhere are evidence.
+    * Erased is what the files say. Freed blocks of a disk, flash cells, a copy-on-write file
+      system's older versions, snapshots and backups may hold it until they are overwritten; whoever
+      needs more encrypts the disk.
+    * Erased records keep their header: when, by whom, on which memory, and that it was erased.
+    * A text that other records hold as well is erased from the records that were named only.
     * Appending needs flock and atomic rename from the file system. Missing locks are noticed;
       a network file system that says it has locks and has not is not.
     * A Ledger object belongs to the process that opened it.
 """
 
+from ledger.backups import BackupReport, backup
 from ledger.checkpoints import (
     MadeCheckpoint,
     Proof,
@@ -160,6 +209,9 @@ from ledger.clock import Clock, SystemClock
 from ledger.codec import Codec
 from ledger.cover import Cover, CoverNode
 from ledger.errors import (
+    BackupDamagedError,
+    BackupRefusal,
+    BackupRefusedError,
     InvalidInstantError,
     InvalidPayloadError,
     LedgerBehindError,
@@ -218,6 +270,7 @@ from ledger.osfile import OsFiles, write_reason
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
 from ledger.redact import Redactor
 from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
+from ledger.restore import Restoration, RestoreReport
 from ledger.seal import Sealer
 from ledger.store import Ledger, LedgerOptions
 from ledger.verify import Problem, VerifyReport, verify
@@ -231,6 +284,10 @@ __all__ = [
     "AliasAdded",
     "AliasRemoved",
     "AliasState",
+    "BackupDamagedError",
+    "BackupRefusal",
+    "BackupRefusedError",
+    "BackupReport",
     "Batch",
     "Checkpoint",
     "Clock",
@@ -286,6 +343,8 @@ __all__ = [
     "RedactionRefusedError",
     "Redactor",
     "Report",
+    "Restoration",
+    "RestoreReport",
     "RollFailed",
     "Sealer",
     "SearchReport",
@@ -307,6 +366,7 @@ __all__ = [
     "WriteOutcome",
     "WriteReason",
     "Writer",
+    "backup",
     "create_checkpoint",
     "ensure_signer",
     "find_erased",

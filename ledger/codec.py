@@ -6,7 +6,8 @@ one the manifest gives: python-zstandard alone takes a cut file for a short one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 Codec = Literal["zst", "gz"]
@@ -15,7 +16,12 @@ Codec = Literal["zst", "gz"]
 ZSTD_LEVEL = 3
 GZIP_LEVEL = 6
 _GZIP_WBITS = 31
-_STEP_BYTES = 4096
+
+INFLATED_BYTES_MAX = 1 << 30
+"""Most that a segment may hold, whatever its manifest entry and its frame say."""
+
+_STEP_BYTES: dict[Codec, int] = {"zst": 64, "gz": 4096}
+"""Bytes of a frame that are inflated at once; they become a few megabytes at most."""
 
 
 class CodecError(ValueError):
@@ -43,8 +49,11 @@ def inflate(data: bytes, codec: Codec, raw_bytes: int) -> bytes:
     No more than that is ever held, whatever the frame claims.
 
     Raises:
-        CodecError: the frame is bad, cut, followed by something, or of another size.
+        CodecError: the frame is bad, cut, followed by something, of another size, or to hold
+            more than INFLATED_BYTES_MAX.
     """
+    if raw_bytes > INFLATED_BYTES_MAX:
+        raise CodecError(f"it is to hold {raw_bytes} bytes; the limit is {INFLATED_BYTES_MAX}")
     raw = _inflate_gzip(data, raw_bytes) if codec == "gz" else _inflate_zstd(data, raw_bytes)
     if len(raw) != raw_bytes:
         raise CodecError(f"it holds {len(raw)} bytes, the manifest says {raw_bytes}")
@@ -103,11 +112,12 @@ def inflate_chunks(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
         # An object that has met its end refuses more with EOFError.
         inflater = zstandard.ZstdDecompressor().decompressobj()
         failures = (zstandard.ZstdError, EOFError)
+    step_bytes = _STEP_BYTES[codec]
     try:
         for chunk in chunks:
             # Small steps, for a frame may inflate to a thousand times its size.
-            for at in range(0, len(chunk), _STEP_BYTES):
-                if piece := inflater.decompress(chunk[at : at + _STEP_BYTES]):
+            for at in range(0, len(chunk), step_bytes):
+                if piece := inflater.decompress(chunk[at : at + step_bytes]):
                     yield piece
     except failures as error:
         raise CodecError(str(error)) from error
@@ -119,24 +129,10 @@ def inflate_prefix(data: bytes, codec: Codec, raw_bytes: int) -> bytes:
     """Return as much of a damaged sealed segment as still inflates, at most `raw_bytes`."""
     parts: list[bytes] = []
     size = 0
-    step: Callable[[bytes], bytes]
-    if codec == "gz":
-        import zlib  # noqa: PLC0415 - see compress
-
-        inflater = zlib.decompressobj(wbits=_GZIP_WBITS)
-        failures: tuple[type[Exception], ...] = (zlib.error,)
-        step = inflater.decompress
-    else:
-        import zstandard  # noqa: PLC0415 - see compress
-
-        step = zstandard.ZstdDecompressor().decompressobj().decompress
-        failures = (zstandard.ZstdError, EOFError)
-    try:
-        for at in range(0, len(data), _STEP_BYTES):
-            parts.append(step(data[at : at + _STEP_BYTES]))
-            size += len(parts[-1])
+    with suppress(CodecError):
+        for piece in inflate_chunks((data,), codec):
+            parts.append(piece)
+            size += len(piece)
             if size >= raw_bytes:
                 break
-    except failures:
-        pass
     return b"".join(parts)[:raw_bytes]

@@ -11,6 +11,8 @@
     ├── LedgerForkedError          the object was made by another process
     ├── LockTimeoutError           another writer kept the lock past the deadline
     ├── UnknownEventError          an event type or version this program does not know
+    ├── BackupRefusedError         a copy must not be made there, or put back there
+    ├── BackupDamagedError         a copy is not what it should be; each problem is named
     ├── RedactionRefusedError      a record that was to be erased may not be, or is not there
     ├── RecordTooLargeError        one record would pass the limit
     ├── NoteError                  text that is not a signed note, or not a key (also a ValueError)
@@ -22,8 +24,11 @@ Facts are attributes; no caller needs to parse a message.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
+
+_PROBLEMS_SHOWN = 3
 
 WriteReason = Literal["disk_full", "file_too_large", "read_only", "no_locks", "io_error"]
 """Why bytes could not be made durable; "no_locks": the file system knows no flock."""
@@ -170,6 +175,75 @@ class UnknownEventError(LedgerError):
         self.name = name
         self.version = version
         self.seq = seq
+
+
+BackupRefusal = Literal["target_exists", "inside_ledger", "ledger_exists"]
+"""Why a copy is not made or put back: something is at the target already; the target lies inside
+the ledger that is to be copied; the home has a ledger and it was not said that it goes."""
+
+
+class BackupRefusedError(LedgerError):
+    """A copy must not be made at the path, or put back there.
+
+    Attributes:
+        path: the target.
+        reason: a word of `BackupRefusal`.
+    """
+
+    def __init__(self, path: Path, *, reason: BackupRefusal) -> None:
+        """Keep where, and why."""
+        said = {
+            "target_exists": "something is there already; name a folder that does not exist",
+            "inside_ledger": "a backup cannot lie inside the ledger that it is of",
+            "ledger_exists": "the home has a ledger; it is put aside only if that is asked for",
+        }
+        super().__init__(f"{path}: {said[reason]}; nothing was written")
+        self.path = path
+        self.reason = reason
+
+
+class FoundProblem(Protocol):
+    """What a verification found wrong; `ledger.verify.Problem` is it."""
+
+    @property
+    def kind(self) -> str:
+        """A stable word."""
+
+    @property
+    def segment(self) -> str:
+        """The file."""
+
+    @property
+    def seq(self) -> int:
+        """The record."""
+
+    @property
+    def detail(self) -> str:
+        """What was found."""
+
+
+class BackupDamagedError(LedgerError):
+    """A ledger that was to be copied or put back is not what was written.
+
+    Attributes:
+        path: its folder.
+        problems: what is wrong, each as `kind in file at record seq: what was found`.
+    """
+
+    def __init__(self, path: Path, problems: Sequence[FoundProblem]) -> None:
+        """Keep where and what; the message names the first problems."""
+        self.path = path
+        self.problems = tuple(
+            f"{each.kind} in {each.segment} at record {each.seq}: {each.detail}"
+            for each in problems
+        )
+        shown = "; ".join(self.problems[:_PROBLEMS_SHOWN])
+        more = len(self.problems) - _PROBLEMS_SHOWN
+        super().__init__(
+            f"the ledger at {path} is damaged: {shown}"
+            + (f"; and {more} more" if more > 0 else "")
+            + ". `mnemolog verify` lists everything"
+        )
 
 
 RedactionRefusal = Literal["unknown", "other", "kept"]

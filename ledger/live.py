@@ -264,11 +264,7 @@ class LiveSegment:
                 self.close()
             # Whoever made the names may have died before it had made them durable.
             for directory in (self._layout.log, self._layout.root, self._layout.root.parent):
-                fd = self._files.open_directory(directory)
-                try:
-                    self._files.sync_directory(fd)
-                finally:
-                    self._files.close(fd)
+                self._files.sync_names(directory)
             fd = self._files.open_write(source.path)
         except OSError as error:
             raise LedgerReadOnlyError(write_reason(error)) from error

@@ -21,6 +21,11 @@ DIRECTORY_MODE = 0o700
 TEMPORARY = ".tmp"
 """Suffix of a file in the making."""
 
+_EXCHANGE = 2
+"""Flag of renameat2 (Linux) and renamex_np (macOS): change places."""
+_HERE = -100
+"""AT_FDCWD of Linux: relative names count from the current folder."""
+
 _REASONS: dict[int | None, WriteReason] = {
     errno.ENOSPC: "disk_full",
     errno.EDQUOT: "disk_full",
@@ -103,6 +108,26 @@ class OsFiles:
     def rename(self, source: Path, target: Path) -> None:
         """Rename over whatever the target names."""
         os.rename(source, target)  # noqa: PTH104 - one call, one test double
+
+    def exchange(self, one: Path, two: Path) -> None:
+        """Let two names change places in one step.
+
+        Python has no call for it, so this asks the C library; ENOSYS where that has none either.
+        """
+        import ctypes  # noqa: PLC0415 - only a restore needs it
+
+        library = ctypes.CDLL(None, use_errno=True)
+        names = os.fsencode(one), os.fsencode(two)
+        if sys.platform == "darwin":  # pragma: no cover - another platform's call
+            call, arguments = "renamex_np", (*names, _EXCHANGE)
+        else:
+            call, arguments = "renameat2", (_HERE, names[0], _HERE, names[1], _EXCHANGE)
+        function = getattr(library, call, None)
+        if function is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        if function(*arguments) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), str(one))
 
     def unlink(self, path: Path) -> None:
         """Remove a name."""
@@ -198,6 +223,27 @@ class OsFiles:
             self.sync_directory(directory)
         finally:
             self.close(directory)
+
+    def sync_names(self, path: Path) -> None:
+        """Make the names in a directory durable that another process may have left unsynced."""
+        directory = self.open_directory(path)
+        try:
+            self.sync_directory(directory)
+        finally:
+            self.close(directory)
+
+    def sync_ancestors(self, path: Path) -> None:
+        """Make the names of a directory and of those it is in durable, as far as its mount goes.
+
+        For directories that a process may have made that died before it had synced them. One that
+        may not be read was made by somebody else.
+        """
+        device = path.stat().st_dev
+        for parent in path.parents:
+            if parent.stat().st_dev != device:
+                return
+            with suppress(PermissionError):
+                self.sync_names(parent)
 
     def ensure_directory(self, path: Path) -> None:
         """Create a directory and its missing parents, each durable in its own parent."""

@@ -18,7 +18,7 @@ from ledger.manifest import Manifest, decode_manifest
 from ledger.osfile import read_file
 from ledger.record import LINE_END, LINE_END_BYTES, Position, Record
 from ledger.salvage import Flaw, salvage
-from ledger.segment import SEQ_MAX, WalkEnd, encode_header, standstill, walk, walk_to_end
+from ledger.segment import SEQ_MAX, WalkEnd, encode_header, walk, walk_to_end
 from ledger.source import (
     Source,
     ends_segment,
@@ -337,9 +337,7 @@ class LogReader:
         rolled elsewhere: the record is the same one if its digest is.
         """
         data, start = open_segment(source, load(source), self._identity.ledger)
-        end = standstill(start)
-        if cursor.seq >= source.first:
-            end = walk_to_end(data, start, skip_to=SEQ_MAX, until=cursor.seq)
+        end = walk_to_end(data, start, skip_to=SEQ_MAX, until=cursor.seq)
         found = end.good
         if found.seq != cursor.seq:
             # Raises if what belongs there is damaged and not just missing.

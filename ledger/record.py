@@ -111,7 +111,8 @@ class Header(
         sp: seq of the subject's previous record, 0 for none.
         act: id of the actor.
         ses: id of the session.
-        cause: minted id of an outside cause.
+        cause: id shared by the batches of one bulk command: minted, or with an idempotency key
+            a keyed digest like `ik`.
         undo: first seq of the batch that this one undoes.
         ik: keyed digest of the idempotency key, 32 hex characters.
         back: the clock showed an earlier time than at the record before.

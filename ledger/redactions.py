@@ -77,9 +77,12 @@ class RedactionList:
             LedgerReadOnlyError: the file can be neither opened nor created.
             LockTimeoutError: another process was adding and did not finish.
         """
+        wanted = list(entries)
+        if not wanted:
+            return 0
         with self._locked():
             try:
-                return self._add(entries)
+                return self._add(wanted)
             except OSError as error:
                 raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
 

@@ -317,6 +317,8 @@ def _create(layout: Layout, *, clock: Clock, ids: IdSource, files: OsFiles) -> I
     try:
         for directory in (layout.root, layout.log, layout.quarantine):
             files.ensure_directory(directory)
+        # An earlier creation may have died between making a directory and syncing its name.
+        files.sync_ancestors(layout.root)
         lock = FileLock(layout.lock, files)
         with closing(lock):
             lock.acquire(_CREATE_TIMEOUT_S)

@@ -49,6 +49,9 @@ def tidy_log(ledger: Ledger, timeout_s: float) -> list[str]:
     if not rubbish and not replaced:
         return []
     with ledger.lock(timeout_s):
+        if replaced:
+            # Whoever put that manifest there may have died before its name was durable.
+            ledger.files.sync_names(ledger.layout.root)
         for first, files in replaced.items():
             entry = sealed[first]
             # Raises if the file is bad.

@@ -286,8 +286,8 @@ class _Verifier:
             last=self._last,
             last_t=self._last_t,
             torn=0,
-            digests=bytearray(),
             erasures=[],
+            digests=bytearray(),
         )
         expected = self._last.seq + 1
         if source.first > expected:

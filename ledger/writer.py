@@ -43,7 +43,7 @@ class Batch(Struct, frozen=True, gc=False):
         workspace, actor: ids.
         events: one at least.
         session: id of the session, or empty.
-        cause: minted id of an outside cause, or empty.
+        cause: id shared by the batches of one bulk command, or empty.
         undo: first seq of the batch that this one undoes, or 0.
         ik: keyed digest of the idempotency key (`Ledger.idempotency_digest`), or empty.
     """

@@ -336,6 +336,17 @@ class ActivityLog:
             return empty(str(error))
 
 
+def problem_of(path: Path) -> str | None:
+    """Say what is wrong with the file, if anything; nothing is written, not even beside it."""
+    try:
+        if _stamp(path) is None or _companion(path, "-wal").exists():
+            return None  # not there, or in use by those who will say
+        _open(path, frozen=True).close()
+    except (ActivityUnavailableError, _UnsoundError, DatabaseError, OSError) as error:
+        return str(error)
+    return None
+
+
 def clear_activity(path: Path) -> None:
     """Forget the activity of all workspaces, counts and files set aside included.
 

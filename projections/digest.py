@@ -20,6 +20,7 @@ _PROJECTIONS = {
     "workspaces": "SELECT * FROM workspaces ORDER BY rid",
     "agents": "SELECT * FROM agents ORDER BY rid",
     "events": "SELECT * FROM events ORDER BY seq",
+    "origins": "SELECT * FROM origins ORDER BY rid",
     "idempotency": "SELECT * FROM idempotency ORDER BY digest",
     "memories": "SELECT * FROM memories ORDER BY rid",
     "versions": "SELECT * FROM memory_versions ORDER BY rid, from_seq",

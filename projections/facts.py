@@ -194,7 +194,7 @@ class Facts:
         first = self._connection.execute(
             "SELECT batch, undo FROM events WHERE seq = ?", (subject.rid,)
         )
-        remaining = _not_undone([*first, *self._operations_after(subject.rid, subject.rid)])
+        remaining = not_undone([*first, *self._operations_after(subject.rid, subject.rid)])
         return remaining[-1] if remaining else None
 
     def is_redaction(self, position: int) -> bool:
@@ -257,8 +257,11 @@ class Facts:
             before=before,
             is_erased=is_before_erased,
             now=now,
-            later=_not_undone(self._operations_after(rid, first_seq)),
+            later=self._later(rid, first_seq),
         )
+
+    def _later(self, rid: int, first_seq: int) -> tuple[int, ...]:
+        return not_undone(self._operations_after(rid, first_seq))
 
     def _subject(self, rid: int) -> Current | Tombstone | StandingSession | StandingAlias | None:
         """Look up whatever has this rid in the workspace."""
@@ -322,7 +325,7 @@ class Facts:
         )
 
 
-def _not_undone(operations: list[tuple[int, int | None]]) -> tuple[int, ...]:
+def not_undone(operations: list[tuple[int, int | None]]) -> tuple[int, ...]:
     """Return the positions, oldest first, without the pairs of which one undid the other."""
     positions = {position for position, _ in operations}
     gone: set[int] = set()

@@ -298,6 +298,12 @@ class Generations:
         finally:
             self._files.close(descriptor)
 
+    def drop(self) -> None:
+        """Have no generation in use, so that the next process to open the store builds one anew."""
+        if self.stamp() is not None:
+            self._files.remove_file(self._root / "CURRENT")
+        self.collect()
+
     def collect(self) -> list[str]:
         """Remove every generation that is neither in use nor current; return their names."""
         removed = []

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from ledger import (
+    BackupDamagedError,
     Ledger,
     LedgerBehindError,
     LedgerDamagedError,
@@ -158,7 +159,7 @@ def run(
         complain("no_store", str(error))
     except LedgerUnreadableError as error:
         complain("system", str(error))
-    except (LedgerDamagedError, LedgerBehindError) as error:
+    except (LedgerDamagedError, LedgerBehindError, BackupDamagedError) as error:
         complain("damaged", str(error))
         return DAMAGE
     except (*DAMAGE_ERRORS, StatementError) as error:

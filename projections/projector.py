@@ -80,6 +80,8 @@ FTS5_AUTOMERGE, FTS5_HASH_BYTES = 4, 1 << 20
 BULK_HASH_BYTES = 64 << 20
 """Postings gathered in memory before a bulk writes a segment."""
 
+ORIGINS_KNOWN_MAX = 1_000
+
 ACTIVE, SUPERSEDED, DELETED = "active", "superseded", "deleted"
 """Statuses of a version."""
 
@@ -93,6 +95,7 @@ class Projector:
         self._changed: dict[int, None] = {}
         self._workspaces: dict[str, int] = {}
         self._agents: dict[str, int] = {}
+        self._origins: dict[str, int] = {}
 
     def apply(self, record: Record) -> None:  # noqa: C901, PLR0912 - a case an event
         """Apply one record to the tables; the search indexes follow in `flush_indexes`."""
@@ -138,7 +141,7 @@ class Projector:
                 assert payload is None, "the projector knows every event of the ledger's table"
                 subject = self._apply_erased(header)
         self._connection.execute(
-            "INSERT INTO events VALUES(?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO events VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 seq,
                 header.batch,
@@ -147,6 +150,8 @@ class Projector:
                 self._agent(header.act),
                 t_us,
                 header.undo or None,
+                self._origin(header.ses),
+                self._origin(header.cause),
             ),
         )
         if header.ik and seq == header.batch:
@@ -178,6 +183,7 @@ class Projector:
         self._changed.clear()
         self._workspaces.clear()
         self._agents.clear()
+        self._origins.clear()
 
     def _add(self, seq: int, t_us: int, header: Header, state: MemoryState) -> int:
         workspace, agent = self._workspace(header.ws), self._agent(header.act)
@@ -514,6 +520,19 @@ class Projector:
 
     def _agent(self, agent_id: str) -> int:
         return _memoised(self._connection, self._agents, "agents", agent_id)
+
+    def _origin(self, origin_id: str) -> int | None:
+        """Return the number of a session or a cause; rows only come, so they are counted up."""
+        if not origin_id:
+            return None
+        if len(self._origins) >= ORIGINS_KNOWN_MAX:
+            self._origins.clear()
+        rid = _memoised(self._connection, self._origins, "origins", origin_id)
+        if not rid:
+            self._connection.execute("INSERT INTO origins(id) VALUES(?)", (origin_id,))
+            self._origins.pop(origin_id)
+            rid = _memoised(self._connection, self._origins, "origins", origin_id)
+        return rid
 
 
 def index_everything(connection: Connection, count: int) -> Iterator[int]:

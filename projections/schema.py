@@ -45,7 +45,9 @@ TABLES = (
     # The ledger's table of contents, without texts: what undo, audit and time travel look things up in.
     """CREATE TABLE events(
         seq INTEGER PRIMARY KEY, batch INTEGER NOT NULL, type TEXT NOT NULL, subject INTEGER NOT NULL,
-        actor INTEGER NOT NULL, t_us INTEGER NOT NULL, undo INTEGER)""",
+        actor INTEGER NOT NULL, t_us INTEGER NOT NULL, undo INTEGER, session INTEGER, cause INTEGER)""",
+    # Ids of sessions and causes, which many events name: `events` holds a number of a byte or two.
+    "CREATE TABLE origins(rid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
     "CREATE TABLE idempotency(digest TEXT PRIMARY KEY, batch INTEGER NOT NULL, request TEXT) WITHOUT ROWID",
     # By which an erased record's request is found; that is part of applying an event.
     "CREATE INDEX idempotency_batch ON idempotency(batch) WHERE request IS NOT NULL",

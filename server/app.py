@@ -103,6 +103,7 @@ from server.schema import convert
 from server.session_decisions import decide_session_end, decide_session_start
 from server.tool import Call
 from server.undo_decisions import decide_undo
+from server.undo_many import UndoMany, given_filters
 
 ACTOR_NAME_MAX = 200
 ACTOR_UNKNOWN = "unknown"
@@ -132,6 +133,7 @@ class App:
         audit_exports: AuditExports,
         *,
         clock: Clock,
+        undo_many: UndoMany,
         workspace: str,
         zone: str,
         recorder: ActivityRecorder,
@@ -147,6 +149,7 @@ class App:
             redactions: runs the redactions.
             audit_exports: writes audit bundles.
             clock: dates expiry and the age of memories.
+            undo_many: undoes what a filter matches.
             workspace: name of the workspace that is read and written.
             zone: name of the time zone that dates in words are meant in.
             recorder: takes note of what is found and read.
@@ -165,21 +168,32 @@ class App:
         self._zone = zone
         self._activity = activity
         self._after_write = after_write
+        self._undo_many = undo_many
         self._recall = Recall(reads, clock=clock, workspace=workspace, zone=zone, activity=recorder)
 
     def add(self, args: AddArgs, call: Call) -> AddResult:
         """Store a memory."""
         return self._compared(self._write(AddResult, self._add_command(args, call)), args, call)
 
-    def add_many(self, args: AddManyArgs, call: Call) -> AddManyResult:
-        """Store memories, each on its own: what is refused stops no other."""
+    def add_many(self, args: AddManyArgs, call: Call, *, cause: str = "") -> AddManyResult:
+        """Store memories, each on its own: what is refused stops no other.
+
+        Args:
+            args: the memories.
+            call: the running call.
+            cause: of an earlier call, if this goes on with the same batch.
+
+        """
+        cause = cause or self._undo_many.new_cause(_actor(call), args.idempotency_key)
         items: list[AddArgs | UseCaseError] = []
         for index, item in enumerate(args.memories):
             try:
                 items.append(_with_key(convert(item, AddArgs), args.idempotency_key, index))
             except InvalidArgumentsError as refusal:
                 items.append(_of_item(refusal, index))
-        commands = [self._add_command(item, call) for item in items if isinstance(item, AddArgs)]
+        commands = [
+            self._add_command(item, call, cause) for item in items if isinstance(item, AddArgs)
+        ]
         outcomes = iter(self._committer.submit_all(commands))
         results = [
             self._added(item, next(outcomes), call) if isinstance(item, AddArgs) else _refused(item)
@@ -188,6 +202,7 @@ class App:
         if commands:
             self._after_write()
         return AddManyResult(
+            cause=cause,
             results=tuple(results),
             added_count=sum(item.added is not None and item.added.created for item in results),
             refused_count=sum(item.error is not None for item in results),
@@ -202,8 +217,11 @@ class App:
         """Delete a memory."""
         return self._write(DeleteResult, self._command(args, decide_delete, repeat_delete, call))
 
-    def delete_many(self, args: DeleteManyArgs, call: Call) -> DeleteManyResult:
-        """Delete the memories that satisfy a filter, or only say which those are."""
+    def delete_many(self, args: DeleteManyArgs, call: Call, *, cause: str = "") -> DeleteManyResult:
+        """Delete the memories that satisfy a filter, or only say which those are.
+
+        `cause` is that of an earlier call, if this goes on with the same deletion.
+        """
         if args.dry_run:
             now_us = self._clock.now_us()
             return self._reads.run(
@@ -215,13 +233,29 @@ class App:
                     zone=self._zone,
                 ),
             )
-        return self._write(
-            DeleteManyResult, self._command(args, decide_delete_many, repeat_delete_many, call)
+        cause = cause or self._undo_many.new_cause(_actor(call), args.idempotency_key)
+        deleted = self._write(
+            DeleteManyResult,
+            self._command(args, decide_delete_many, repeat_delete_many, call, cause),
         )
+        if deleted.position is None:
+            return deleted
+        return msgspec.structs.replace(deleted, cause=cause)
 
-    def undo(self, args: UndoArgs, call: Call) -> UndoResult:
-        """Undo an operation."""
-        return self._write(UndoResult, self._command(args, decide_undo, repeat_undo, call))
+    def undo(self, args: UndoArgs, call: Call, *, cause: str = "") -> UndoResult:
+        """Undo an operation, or those that a filter matches.
+
+        `cause` is that of an earlier call, if this goes on with the same undoing.
+        """
+        by_filter = given_filters(args)
+        if args.dry_run:
+            return self._undo_many.trial(args, call)
+        if not by_filter:
+            return self._write(UndoResult, self._command(args, decide_undo, repeat_undo, call))
+        result = self._undo_many.run(args, call, actor=_actor(call), cause=cause)
+        if result.undone:
+            self._after_write()
+        return _repaired(result, call)
 
     def redact(self, args: RedactArgs, call: Call) -> RedactResult:
         """Erase what was stored for good, or only say what would be erased."""
@@ -311,7 +345,7 @@ class App:
             rid = workspace_rid(connection, self._workspace)
             return (
                 memory_health(connection, rid, now_us=now_us, read_ids=read_ids),
-                examine(self._ledger, generation, connection),
+                examine(self._ledger, generation, connection, now_us=now_us),
                 _statistics(connection, rid, now_us),
             )
 
@@ -326,26 +360,27 @@ class App:
             notes=cleaned.notes,
         )
 
-    def _add_command(self, args: AddArgs, call: Call) -> Command:
-        return self._command(args, decide_add, repeat_add, call)
+    def _add_command(self, args: AddArgs, call: Call, cause: str = "") -> Command:
+        return self._command(args, decide_add, repeat_add, call, cause)
 
-    def _command(self, args: WriteArgs, decide: Decide, repeat: Repeat, call: Call) -> Command:
+    def _command(
+        self, args: WriteArgs, decide: Decide, repeat: Repeat, call: Call, cause: str = ""
+    ) -> Command:
         return Command(
             args=args,
             decide=decide,
             repeat=repeat,
             workspace=self._workspace,
-            actor=call.actor_name[:ACTOR_NAME_MAX] or ACTOR_UNKNOWN,
+            actor=_actor(call),
             call=call,
+            cause=cause,
         )
 
     def _write(self, result: type[R], command: Command) -> R:
         reply = self._committer.submit(command)
         assert isinstance(reply, result)
         self._after_write()
-        if command.call.repaired:
-            return msgspec.structs.replace(reply, notes=(*reply.notes, REPAIRED))
-        return reply
+        return _repaired(reply, command.call)
 
     def _added(self, args: AddArgs, outcome: object, call: Call) -> AddedItem:
         """Say what became of one item of a batch.
@@ -409,6 +444,17 @@ class App:
                 else ()
             ),
         )
+
+
+def _actor(call: Call) -> str:
+    return call.actor_name[:ACTOR_NAME_MAX] or ACTOR_UNKNOWN
+
+
+def _repaired(reply: R, call: Call) -> R:
+    """Say so where the request held text that is not Unicode."""
+    if call.repaired:
+        return msgspec.structs.replace(reply, notes=(*reply.notes, REPAIRED))
+    return reply
 
 
 def _of_item(refusal: InvalidArgumentsError, index: int) -> InvalidArgumentsError:

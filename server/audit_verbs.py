@@ -30,6 +30,7 @@ AUDIT_VERBS: Final = (
         "mnemolog audit show --actor nightly-report --type deleted --from 'last week'",
         struct=AuditShowArgs,
         run=plain(App.audit_show, of_audit),
+        author_option=None,
     ),
     Verb(
         name="audit export",

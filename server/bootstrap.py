@@ -30,6 +30,7 @@ from server.redaction import Redactions
 from server.refusal import refusal_of
 from server.stdio import log, silence
 from server.suggest import Suggestions
+from server.undo_many import UndoMany
 from server.upkeep import Upkeep
 
 CODECS: dict[str, Codec] = {"zstd": "zst", "gzip": "gz"}
@@ -83,9 +84,7 @@ class Store:
                 clock=clock,
                 ids=ids,
                 files=files,
-                options=LedgerOptions(
-                    segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression]
-                ),
+                options=ledger_options(config),
             )
         except (LedgerError, OSError) as error:
             log(f"mnemolog: {config.home} cannot be used: {error}")
@@ -122,6 +121,10 @@ class Store:
             log=log,
             enabled=config.activity and not self.is_read_only,
         )
+
+        def erase_later() -> None:
+            self.upkeep.wake()
+
         self.redactions = Redactions(
             self.ledger,
             committer,
@@ -132,6 +135,7 @@ class Store:
             activity_path=self.activity_path,
             recorder=self.recorder,
             lock_timeout_s=config.lock_timeout_s,
+            on_left=erase_later,
             log_info=self._log_info,
         )
         self.upkeep = Upkeep(
@@ -158,6 +162,15 @@ class Store:
                 lock_timeout_s=config.lock_timeout_s,
             ),
             clock=clock,
+            undo_many=UndoMany(
+                self.ledger,
+                committer,
+                self.reads,
+                clock=clock,
+                ids=ids,
+                workspace=config.workspace,
+                zone=config.time_zone,
+            ),
             workspace=config.workspace,
             zone=config.time_zone,
             recorder=self.recorder,
@@ -187,6 +200,11 @@ def activity_file(projections: Path) -> Path:
 def ledger_folder(config: Config) -> Path:
     """Return where a home's ledger is."""
     return config.home.resolve() / "ledger"
+
+
+def ledger_options(config: Config) -> LedgerOptions:
+    """Return how the settings want the ledger kept."""
+    return LedgerOptions(segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression])
 
 
 def projections_folder(
@@ -222,7 +240,5 @@ def open_ledger(config: Config) -> Ledger:
         ledger_folder(config),
         clock=SystemClock(),
         ids=RandomIds(),
-        options=LedgerOptions(
-            segment_bytes_max=config.segment_bytes, codec=CODECS[config.compression]
-        ),
+        options=ledger_options(config),
     )

@@ -452,8 +452,20 @@ class HealthArgs(Args, frozen=True, kw_only=True):
     idempotency_key: Key | None = None
 
 
+Bound = (
+    Annotated[int, Meta(ge=0, le=POSITION_MAX)]
+    | Annotated[
+        str, Meta(min_length=1, max_length=100, examples=["4711", "2026-11-30", "yesterday"])
+    ]
+)
+"""A ledger position, or a date or range of time in digits or words."""
+
+UNDO_FILTERS = ("actor", "session_id", "cause", "from", "to")
+"""Fields of memory_undo that say which operations."""
+
+
 class UndoArgs(Args, frozen=True, kw_only=True):
-    """Arguments of memory_undo: exactly one of `position` and `id`."""
+    """Arguments of memory_undo: exactly one of `position`, `id` and a filter."""
 
     position: (
         Annotated[
@@ -467,6 +479,36 @@ class UndoArgs(Args, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    actor: (
+        Annotated[Filled, Meta(description="Undo what this agent did, by the name it gave")] | None
+    ) = None
+    session_id: (
+        Annotated[
+            Filled,
+            Meta(description="Undo what named this session: its memories as they were added"),
+        ]
+        | None
+    ) = None
+    cause: (
+        Annotated[
+            Filled,
+            Meta(description="Undo what one bulk command did, by the `cause` in its reply"),
+        ]
+        | None
+    ) = None
+    since: (
+        Annotated[Bound, Meta(description="Undo what was done at or after this position or time")]
+        | None
+    ) = msgspec.field(default=None, name="from")
+    until: (
+        Annotated[
+            Bound, Meta(description="Undo what was done up to this position or time, it included")
+        ]
+        | None
+    ) = msgspec.field(default=None, name="to")
+    dry_run: Annotated[
+        bool, Meta(description="true: only say what would be undone and what not")
+    ] = False
     idempotency_key: Key | None = None
 
 

@@ -68,6 +68,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     actor: str
     call: Call
+    cause: str = ""
+    """Minted id that the operations of one bulk command share."""
+    request: WriteArgs | None = None
+    """The request whose idempotency key this command carries, if it is a part of one."""
 
 
 class _Pending:
@@ -257,7 +261,7 @@ class Committer:
             command.call.check()
             parties = self._parties(generation, command)
             facts = Facts(generation.writer, parties.workspace_rid)
-            digest, request = self._idempotency(parties, command.args)
+            digest, request = self._idempotency(parties, command.request or command.args)
             repeated = facts.repeated(digest) if digest else None
             if repeated is not None:
                 pending.settle = _repeat(command, facts, request, *repeated)
@@ -270,7 +274,9 @@ class Committer:
                 request=request,
             )
             decision = command.decide(command.args, facts, moment)
-            position = self._append(parties, decision, digest, generation, group)
+            position = self._append(
+                parties, decision, digest, generation, group, cause=command.cause
+            )
             pending.settle = lambda: decision.reply(position)
         except UseCaseError as refusal:
             pending.error = refusal
@@ -314,14 +320,16 @@ class Committer:
         digest: str,
         generation: Generation,
         group: Group,
+        *,
+        cause: str,
     ) -> int:
         """Add a decision's events to the group and apply them; return the first one's position."""
         if not decision.events:
             return 0
         position = 0
-        batches = [([event], 0, "", "") for event in parties.introductions]
-        batches.append((list(decision.events), decision.undo, decision.session, digest))
-        for events, undo, session, ik in batches:
+        batches = [([event], 0, "", "", "") for event in parties.introductions]
+        batches.append((list(decision.events), decision.undo, decision.session, digest, cause))
+        for events, undo, session, ik, why in batches:
             try:
                 records = group.add(
                     Batch(
@@ -329,6 +337,7 @@ class Committer:
                         actor=parties.agent_id,
                         events=_in_order(events, group.end.seq + 1),
                         session=session,
+                        cause=why,
                         undo=undo,
                         ik=ik,
                     )
@@ -337,12 +346,12 @@ class Committer:
                     generation.projector.apply(record)
             except (*DAMAGE_ERRORS, *STORAGE_ERRORS):
                 raise
-            except (RecordTooLargeError, InvalidPayloadError) as cause:
+            except (RecordTooLargeError, InvalidPayloadError) as error:
                 raise _ApplyError(
-                    InvalidArgumentsError(f"This cannot be stored: {cause}.")
-                ) from cause
-            except Exception as cause:
-                raise _ApplyError(cause) from cause
+                    InvalidArgumentsError(f"This cannot be stored: {error}.")
+                ) from error
+            except Exception as error:
+                raise _ApplyError(error) from error
             position = records[0].seq
         return position
 
@@ -353,7 +362,29 @@ class Committer:
         digest = self._ledger.idempotency_digest(
             parties.workspace_id, parties.agent_id, args.idempotency_key
         )
-        return digest, hashlib.sha256(request_digest_input(args)).hexdigest()
+        return digest, request_digest(args)
+
+
+def request_digest(args: WriteArgs) -> str:
+    """Return what is compared of two requests with one idempotency key, 64 hex characters."""
+    return hashlib.sha256(request_digest_input(args)).hexdigest()
+
+
+def refuse_other_request(position: int, request: str | None, first_request: str | None) -> None:
+    """Refuse a request whose key was used for a different one.
+
+    A first request whose digest is gone was redacted; there is nothing left to compare with.
+
+    Raises:
+        IdempotencyConflictError: it was.
+
+    """
+    if first_request is not None and first_request != request:
+        raise IdempotencyConflictError(
+            "This idempotency key was used for a different request; nothing was written. Use a new "
+            "key for a new request.",
+            details={"position": position},
+        )
 
 
 class _Parties(msgspec.Struct, frozen=True):
@@ -389,15 +420,7 @@ def _in_order(events: list[NewEvent], first: int) -> list[NewEvent]:
 def _repeat(
     command: Command, facts: Facts, request: str | None, position: int, first_request: str | None
 ) -> Callable[[], msgspec.Struct]:
-    """Return the reply to a request that was done before.
-
-    A first request whose digest is gone was redacted; there is nothing left to compare with.
-    """
-    if first_request is not None and first_request != request:
-        raise IdempotencyConflictError(
-            "This idempotency key was used for a different request; nothing was written. Use a new "
-            "key for a new request.",
-            details={"position": position},
-        )
+    """Return the reply to a request that was done before."""
+    refuse_other_request(position, request, first_request)
     reply = command.repeat(command.args, facts, position)
     return lambda: reply

@@ -225,7 +225,7 @@ def read_config(
             variable, or the file and the key, and says what is accepted.
 
     """
-    found = survey({**environment, **overrides} if overrides else environment)
+    found = survey(environment, overrides=overrides)
     if found.problems:
         first, more = found.problems[0], len(found.problems) - 1
         raise ConfigError(f"{first} ({more} more: mnemolog config check)" if more else first)
@@ -233,8 +233,12 @@ def read_config(
     return Config(**values)
 
 
-def survey(environment: Mapping[str, str] = os.environ) -> Survey:
-    """Read every setting, going on where one is not accepted."""
+def survey(
+    environment: Mapping[str, str] = os.environ, *, overrides: Mapping[str, str] = _NOTHING
+) -> Survey:
+    """Read every setting, going on where one is not accepted; `overrides` as in `read_config`."""
+    if overrides:
+        environment = {**environment, **overrides}
     problems: list[str] = []
     readings = {
         setting.key: _from_environment(setting, environment, problems) for setting in SETTINGS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,18 @@ from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
 from projections.generation import Generation
 from projections.health import MemoryHealth
+from projections.inspection import GenerationsLook, unfinished_redactions
+from server.doctor import (
+    FREE_BYTES_MIN,
+    WAL_BYTES_WARN,
+    Finding,
+    check_clock,
+    check_holders,
+    check_mark,
+    check_permissions,
+    check_temporary,
+    check_unfinished,
+)
 from server.results import (
     DiskHealth,
     HealthResult,
@@ -19,12 +32,6 @@ from server.results import (
     LedgerHealth,
     ProjectionsHealth,
 )
-
-FREE_BYTES_MIN = 256 << 20
-"""Free space below which a store is at risk: a rebuild needs room for a second generation."""
-
-WAL_BYTES_WARN = 64 << 20
-"""Write-ahead log far beyond what the upkeep lets it be: some process keeps a read open."""
 
 ISSUES_WARNING_MAX = 2
 """Issues up to which a store is not yet called degraded; the first seed's figure."""
@@ -38,9 +45,13 @@ class StoreHealth(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the ledger is older than what the projections hold."""
     projections: ProjectionsHealth
     disk: DiskHealth
+    findings: tuple[Finding, ...] = ()
+    """What the doctor found that the fields above do not say: warnings and errors."""
 
 
-def examine(ledger: Ledger, generation: Generation, connection: Connection) -> StoreHealth:
+def examine(
+    ledger: Ledger, generation: Generation, connection: Connection, *, now_us: int
+) -> StoreHealth:
     """Look at a store; call it in a read transaction of the generation."""
     checkpoint = read_checkpoint(connection)
     sizes = [path.stat().st_size for path in _files(ledger.layout.log)]
@@ -64,7 +75,25 @@ def examine(ledger: Ledger, generation: Generation, connection: Connection) -> S
             trigrams_pending=connection.integer("SELECT count(*) FROM trigrams_pending") or 0,
         ),
         disk=DiskHealth(free_bytes=usage.free, total_bytes=usage.total),
+        findings=tuple(
+            found
+            for found in _doctors(ledger, checkpoint, connection, now_us)
+            if found.level in ("warning", "error")
+        ),
     )
+
+
+def _doctors(
+    ledger: Ledger, end: Position | None, connection: Connection, now_us: int
+) -> Iterator[Finding]:
+    home = ledger.layout.root.parent
+    look = GenerationsLook(redactions=unfinished_redactions(connection))
+    yield from check_mark(ledger.layout.lock)
+    yield from check_clock(ledger, end, now_us)
+    yield from check_holders(home, look)
+    yield from check_unfinished(ledger, look)
+    yield from check_permissions(home)
+    yield from check_temporary()
 
 
 def diagnosis(
@@ -150,6 +179,9 @@ def _issues(memories: MemoryHealth, store: StoreHealth) -> tuple[tuple[str, ...]
             f"{memories.low_confidence_count} memories have a confidence below 0.3",
         ),
     ]
+    found = [(f"{each.text}; {each.remedy}", each.level == "error") for each in store.findings]
+    grave += [(True, text) for text, is_error in found if is_error]
+    minor += [(True, text) for text, is_error in found if not is_error]
     issues = tuple(text for is_so, text in (*grave, *minor) if is_so)
     return issues, any(is_so for is_so, _ in grave)
 

@@ -214,7 +214,8 @@ def _whole(value: Any) -> Any:  # noqa: ANN401 - JSON
         case str():
             return _SURROGATE.sub("\ufffd", value)
         case list() | tuple():
-            return [_whole(item) for item in value]
+            # What was a tuple stays one, or it would count as repaired.
+            return type(value)(_whole(item) for item in value)
         case dict():
             return {_whole(name): _whole(item) for name, item in value.items()}
         case _:

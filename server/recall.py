@@ -52,7 +52,7 @@ from server.results import (
     SearchResult,
     SessionListResult,
 )
-from server.selection import located, select
+from server.selection import absence_notes, located, select
 from server.tool import Call
 
 EXPORT_CHARS_MAX = 1_000_000
@@ -115,6 +115,7 @@ class Recall:
             page = Page(hits=(), has_more=False, matched="all")
         else:
             page = self._find(args, query, selection.filters, call)
+            notes += () if page.hits else self._absence(selection.filters, call)
         if args.mode == "fts" and query.dropped:
             notes.append(f"the query is long: {query.dropped} words or phrases were left out")
         budget = Budget()
@@ -158,7 +159,12 @@ class Recall:
             total=total,
             has_more=page.has_more,
             next_cursor=_cursor(args, total, page.keys[-1]) if page.has_more else None,
-            notes=(*self._notes(call), *selection.notes, *cut_notes(budget)),
+            notes=(
+                *self._notes(call),
+                *selection.notes,
+                *(() if total else self._absence(selection.filters, call)),
+                *cut_notes(budget),
+            ),
         )
 
     def get(self, args: GetArgs, call: Call) -> GetResult:
@@ -253,6 +259,11 @@ class Recall:
     def _notes(self, call: Call) -> tuple[str, ...]:
         repaired = (REPAIRED,) if call.repaired else ()
         return (*repaired, *gap_notes(self._reads.current(call).gaps))
+
+    def _absence(self, filters: Filters, call: Call) -> tuple[str, ...]:
+        return self._reads.run(
+            call, lambda connection: absence_notes(connection, self._workspace, filters)
+        )
 
     def _note_read(self, ids: Sequence[str], call: Call) -> None:
         self._activity.note_read(ids, workspace=self._workspace, actor=call.actor_name)

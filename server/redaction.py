@@ -27,6 +27,7 @@ from ledger import (
     Record,
     RedactionList,
     Redactor,
+    outstanding,
 )
 from projections.activity import forget_queries
 from projections.connection import STORAGE_ERRORS, Connection
@@ -43,9 +44,11 @@ from server.commit import Command, Committer
 from server.errors import BusyError, UseCaseError
 from server.reads import ReadSide
 from server.redaction_decisions import (
+    AgainArgs,
     CompleteArgs,
     CompleteResult,
     PlanMovedError,
+    decide_again,
     decide_completed,
     decide_redact,
     describe,
@@ -74,6 +77,9 @@ RETRY_S_MAX: Final = 300.0
 
 UPKEEP_ACTOR: Final = "mnemolog"
 """Who writes the receipt of a redaction that another process began."""
+
+AGAIN: Final = "erased before; an older copy of the ledger had brought it back"
+"""Reason of a redaction that the list of redactions asks for."""
 
 STAYS: Final = (
     "of each record stay its position, time, type, ids and actor; names of agents and workspaces "
@@ -119,6 +125,7 @@ class Redactions:
         activity_path: Path,
         recorder: ActivityRecorder,
         lock_timeout_s: float,
+        on_left: Callable[[], None],
         log_info: Callable[[str], None],
     ) -> None:
         """Bind to an open store; nothing is opened or started.
@@ -133,6 +140,7 @@ class Redactions:
             activity_path: the activity file.
             recorder: is made to write what it holds before that file is purged.
             lock_timeout_s: how long to wait for each lock.
+            on_left: called when a redaction could not be completed at once.
             log_info: is told of what was done, without a word of a memory.
 
         """
@@ -145,10 +153,12 @@ class Redactions:
         self._activity_path = activity_path
         self._recorder = recorder
         self._lock_timeout_s = lock_timeout_s
+        self._on_left = on_left
         self._log_info = log_info
         self._list = RedactionList(home, files=ledger.files, lock_timeout_s=lock_timeout_s)
         self._jobs: dict[str, _Job] = {}
         self._mutex = threading.Lock()
+        self._is_list_known = False
 
     # ------------------------------------------------------------------ asked for
 
@@ -199,6 +209,7 @@ class Redactions:
         found = erased.found
         notes = [STAYS]
         if not erased.completed:
+            self._on_left()
             notes.append(
                 "nothing of it is found or shown any more; erasing the last bytes goes on by itself"
             )
@@ -265,11 +276,46 @@ class Redactions:
         """
         if self._ledger.is_read_only:
             return False
+        self._erase_again()
         pending = self._reads.run(Call(), unfinished)
         if not pending:
             return False
         with self._reads.generations.erase_lock() as alone:
-            return not alone or not all([self._resume(*each) for each in pending])
+            left = len(pending)
+            for each in pending if alone else ():
+                left -= self._resume(*each)
+            return left > 0
+
+    def _erase_again(self) -> None:
+        """Once a process: begin a redaction of what the list names and the ledger holds again.
+
+        That is so after an older copy of the ledger was put back.
+        """
+        if self._is_list_known:
+            return
+        entries = [each for each in self._list.entries() if each.ledger == self._ledger.id]
+        known = self._reads.run(Call(), lambda connection: set(_all_targets(connection)))
+        again = [each for each in entries if (each.seq, each.digest) not in known]
+        standing = outstanding(self._ledger, again) if again else []
+        by_workspace: dict[str, dict[int, str]] = {}
+        for each in standing:
+            record = each.record
+            by_workspace.setdefault(record.header.ws, {})[record.seq] = record.digest
+        for workspace_id, digests in by_workspace.items():
+            name = self._reads.run(Call(), partial(_workspace_name, workspace_id))
+            if name is not None:
+                args = AgainArgs(digests=digests, reason=AGAIN)
+                self._committer.submit(
+                    Command(
+                        args=args,
+                        decide=decide_again,
+                        repeat=repeat_completed,
+                        workspace=name,
+                        actor=UPKEEP_ACTOR,
+                        call=Call(),
+                    )
+                )
+        self._is_list_known = True
 
     def _resume(self, rid: int, redaction: str, workspace: str) -> bool:
         with self._mutex:
@@ -444,6 +490,15 @@ def outside_copies(home: Path, position: int) -> tuple[str, ...]:
     """Return the copies written outside the store that may hold what was erased at a position."""
     del home, position
     return ()
+
+
+def _all_targets(connection: Connection) -> Iterator[tuple[int, str]]:
+    return iter(connection.execute("SELECT seq, digest FROM redaction_targets"))
+
+
+def _workspace_name(workspace_id: str, connection: Connection) -> str | None:
+    name: str | None = connection.value("SELECT name FROM workspaces WHERE id = ?", (workspace_id,))
+    return name
 
 
 def _gone_memories(connection: Connection, rid: int) -> list[str]:

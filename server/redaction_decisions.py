@@ -19,7 +19,7 @@ from server import chain
 from server.commands import IDS_MAX, InternalArgs, RedactArgs
 from server.decision import Decision, Moment
 from server.errors import NotFoundError, UseCaseError
-from server.redaction_plan import Subject, make_plan
+from server.redaction_plan import Plan, Subject, make_plan, plan_of
 from server.repeat import REPEATED
 from server.results import RedactedSubject, RedactResult, Result
 
@@ -38,6 +38,13 @@ class CompleteArgs(InternalArgs, frozen=True, kw_only=True):
     files: int
     searched: bool
     remains: tuple[str, ...]
+
+
+class AgainArgs(InternalArgs, frozen=True, kw_only=True):
+    """Records that the list of redactions names and the ledger holds again."""
+
+    digests: dict[int, str]
+    reason: str
 
 
 class CompleteResult(Result, frozen=True, kw_only=True):
@@ -68,10 +75,22 @@ def decide_redact(
     )
     if set(plan.seqs) != set(digests):
         raise PlanMovedError("The store moved while the redaction was planned.")
+    return _decision(plan, args.reason, digests, facts, moment)
+
+
+def decide_again(args: AgainArgs, facts: Facts, moment: Moment) -> Decision:
+    """Erase what was erased before and stands in the ledger again, as after an old copy of it."""
+    plan = facts.look(lambda connection, workspace: plan_of(connection, workspace, args.digests))
+    if not plan.subjects:
+        return Decision(events=(), reply=lambda _: CompleteResult(position=0))
+    return _decision(plan, args.reason, args.digests, facts, moment)
+
+
+def _decision(
+    plan: Plan, reason: str, digests: Mapping[int, str], facts: Facts, moment: Moment
+) -> Decision:
     redaction = moment.new_id()
-    explained = RedactionExplained(
-        salt=moment.new_salt(), reason=args.reason, request=moment.request
-    )
+    explained = RedactionExplained(salt=moment.new_salt(), reason=reason, request=moment.request)
     # First of the batch, so that its position is the redaction's and its request the batch's.
     events = [NewEvent(redaction, explained, 0)]
     events += [_redacted(each, redaction, digests, facts, moment) for each in plan.subjects]
@@ -149,8 +168,8 @@ def repeat_redact(args: RedactArgs, facts: Facts, position: int) -> RedactResult
     return facts.look(look)
 
 
-def repeat_completed(args: CompleteArgs, facts: Facts, position: int) -> CompleteResult:
-    """Reply to a repeated receipt; there is none, since it has no key."""
+def repeat_completed(args: InternalArgs, facts: Facts, position: int) -> CompleteResult:
+    """Reply to what the program repeats; it has no key, so it never does."""
     del args, facts
     return CompleteResult(position=position)
 

@@ -128,6 +128,20 @@ def make_plan(
     return Plan(subjects=subjects, notes=notes)
 
 
+def plan_of(connection: Connection, workspace: int | None, seqs: Iterable[int]) -> Plan:
+    """Return the plan that takes just these records of a workspace; call it in a transaction."""
+    chosen: dict[int, list[Target]] = {}
+    for seq in sorted(seqs):
+        row = connection.one("SELECT type, subject FROM events WHERE seq = ?", (seq,))
+        if row is not None and id_of(connection, workspace, row[1]) is not None:
+            chosen.setdefault(row[1], []).append(Target(seq, row[0]))
+    return Plan(
+        subjects=tuple(
+            _subject(connection, workspace, rid, targets) for rid, targets in chosen.items()
+        )
+    )
+
+
 _WAYS: Final = ("id", "event", "entity", "filter")
 
 

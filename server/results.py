@@ -76,6 +76,9 @@ class AddedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AddManyResult(Result, frozen=True, kw_only=True):
     """What memory_add_many did."""
 
+    cause: str
+    """What these additions share: pass it to memory_undo to undo all of them."""
+
     results: tuple[AddedItem, ...]
     """One for each memory, in their order."""
     added_count: int
@@ -168,6 +171,8 @@ class DeleteManyResult(Result, frozen=True, kw_only=True):
     dry_run: bool
     position: int | None = None
     """Ledger position of the one operation; memory_undo takes all of it back."""
+    cause: str | None = None
+    """Shared by this and the calls that went on with the same deletion; memory_undo takes it."""
 
 
 class InspectResult(Result, frozen=True, kw_only=True):
@@ -346,16 +351,48 @@ class HealthResult(Result, frozen=True, kw_only=True):
     """Of the cleaning; memory_undo takes it back."""
 
 
+class SkippedOperation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An operation that a filter matched and that was not undone."""
+
+    position: int
+    code: str
+    """`undone_already`, `undid_matched` (it undid another one that the filter matches, so that
+    neither counts), `undo_conflict` (what it touched was changed later, by what is not undone), or
+    the code of another refusal."""
+    later: tuple[int, ...] = ()
+    """The newest of the operations in the way, at most five."""
+
+
 class UndoResult(Result, frozen=True, kw_only=True):
-    """What memory_undo did."""
+    """What memory_undo did, or would do."""
 
     undone: bool
-    """False when the idempotency key had been used: nothing was written."""
-    undone_position: int
-    position: int
-    """Of the undo itself, which can be undone as well."""
-    memories: tuple[str, ...]
-    """Ids of the memories it changed; of sessions and aliases, if it was about those."""
+    """False of a dry run, when there was nothing to undo, and when the idempotency key had been
+    used: nothing was written."""
+    undone_position: int | None = None
+    """Not with a filter."""
+    position: int | None = None
+    """Of the undo itself, which can be undone as well; with a filter, of the first one."""
+    memories: tuple[str, ...] = ()
+    """Ids of the memories it changed; of sessions and aliases, if it was about those. With a
+    filter, the first 100."""
+    dry_run: bool = False
+    matched_count: int | None = None
+    """Operations that the filter matched; this and what follows only with a filter."""
+    undone_count: int | None = None
+    """Of a dry run: that would be undone."""
+    undone_positions: tuple[int, ...] = ()
+    """The first 100, in the order they were undone: newest first."""
+    skipped_count: int | None = None
+    skipped_by_code: dict[str, int] = {}
+    skipped: tuple[SkippedOperation, ...] = ()
+    """The first 50, those that were refused before those that needed nothing."""
+    remaining_count: int | None = None
+    """Matching operations that were not looked at: more than one call undoes. Call again."""
+    cause: str | None = None
+    """What these undos share: pass it to memory_undo to take all of them back."""
+    stopped: Refusal | None = None
+    """Why it ended before its end; what was undone until then is undone."""
 
 
 class RedactedSubject(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -78,6 +78,20 @@ def located(connection: Connection, workspace: str, filters: Filters) -> Filters
     )
 
 
+def absence_notes(connection: Connection, workspace: str, filters: Filters) -> tuple[str, ...]:
+    """Say so if no memory at all has the scope that was asked for.
+
+    A misspelt scope otherwise looks like one that holds nothing about the matter.
+    """
+    if filters.scope is None:
+        return ()
+    has_any = connection.value(
+        "SELECT EXISTS (SELECT 1 FROM memories WHERE workspace = ? AND scope = ?)",
+        (workspace_rid(connection, workspace), filters.scope),
+    )
+    return () if has_any else (f"no memory of this workspace has the scope {filters.scope!r}",)
+
+
 def _spans(args: FilterArgs, *, now_us: int, zone: str) -> dict[str, Span]:
     return {
         field: read_range(field, text, now_us=now_us, zone=zone)

@@ -34,8 +34,10 @@ Serve = Callable[[Mapping[str, str]], int]
 
 _OVERRIDES: Final = {"home": "MNEMOLOG_HOME", "workspace": "MNEMOLOG_WORKSPACE"}
 
-_NEVER_EMPTY: Final = (*_OVERRIDES, "actor", "batch", "output")
-"""Options that no Struct checks and whose value cannot be empty."""
+_NEVER_EMPTY: Final = {name: name for name in (*_OVERRIDES, "batch", "output")} | {
+    "author": "actor"
+}
+"""Where a value is kept -> its option; no Struct checks these, and they cannot be empty."""
 
 
 def run(arguments: Sequence[str], serve: Serve) -> int:
@@ -54,17 +56,15 @@ def run(arguments: Sequence[str], serve: Serve) -> int:
 
 def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, serve: Serve) -> int:
     command = parsed.command_name
-    if command == "config":
-        from server.config_report import run_config
-
-        return run_config(parsed)
-    if command == "demo":
-        from server.demo import run_demo
-
-        return run_demo(parsed.documents)
+    if command in ("config", "demo"):
+        return _run_alone(parsed)
     changes = _changes(parsed)
     if command == "serve":
         return serve(changes)
+    if command == "doctor":
+        from server.doctor_report import run_doctor
+
+        return run_doctor(parsed, changes, screen)
     config = read_config(overrides=changes)
     if command in OFFLINE:
         return _run_offline(parsed, config, screen)
@@ -75,10 +75,31 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str], screen: Screen, s
     return _run_verb(parsed, config, screen, repaired=repaired)
 
 
+def _run_alone(parsed: argparse.Namespace) -> int:
+    """Run a command that needs no store."""
+    if parsed.command_name == "config":
+        from server.config_report import run_config
+
+        return run_config(parsed)
+    from server.demo import run_demo
+
+    return run_demo(parsed.documents)
+
+
 def _run_offline(parsed: argparse.Namespace, config: Config, screen: Screen) -> int:
     from projections.offline import run as run_offline
-    from server.bootstrap import open_ledger, projections_folder
+    from server.bootstrap import ledger_options, open_ledger, projections_folder
 
+    if parsed.command_name == "restore":
+        from projections.backups import run_restore
+
+        return run_restore(
+            parsed,
+            config.home.resolve(),
+            ledger_options(config),
+            lambda ledger: projections_folder(config, ledger),
+            screen.complain,
+        )
     parsed.workspace = config.workspace  # `replay` searches it
     parsed.checkpoint_key = checkpoint_key()
     return run_offline(
@@ -95,9 +116,8 @@ def _run_verb(parsed: argparse.Namespace, config: Config, screen: Screen, *, rep
 
     verb = parsed.verb
     assert isinstance(verb, Verb)
-    # Of a command that only looks, the option of this name says whose doings are looked at.
-    actor = "cli" if "actor" in verb.struct.__struct_fields__ else parsed.actor
-    job = Job(config, screen, actor=actor, repaired=repaired, begins=verb.begins)
+    author = getattr(parsed, "author", "cli")
+    job = Job(config, screen, actor=author, repaired=repaired, begins=verb.begins)
     try:
         status = verb.run(Work(parsed, job, screen, verb))
     except InvalidArgumentsError as error:
@@ -187,8 +207,8 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _changes(parsed: argparse.Namespace) -> dict[str, str]:
-    for option in _NEVER_EMPTY:
-        if getattr(parsed, option, None) == "":
+    for place, option in _NEVER_EMPTY.items():
+        if getattr(parsed, place, None) == "":
             raise usage_error(f"--{option} is empty; leave it out, or give it a value")
     given = {variable: getattr(parsed, option, None) for option, variable in _OVERRIDES.items()}
     return {variable: value for variable, value in given.items() if value is not None}

@@ -155,8 +155,11 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
             description=(
                 "Take an operation back: an addition, a change, a superseding, a deletion or an "
                 "undo. Pass the `position` from its reply, or the `id` of a memory to undo the "
-                "last operation on it that is not undone. Refused if later operations touched the "
-                "same memories; the error names them."
+                "last operation on it that is not undone; refused if later operations touched the "
+                "same memories, which the error names. Or pass a filter (actor, session_id, cause, "
+                "from, to; all that are given must fit) to undo all that it matches, newest first: "
+                "what others have changed since is left and named. dry_run: true says what would "
+                "be undone. The reply's `cause` takes a whole filtered undo back."
             ),
             args=UndoArgs,
             result=UndoResult,

@@ -33,7 +33,6 @@ from server.decision import (
 )
 from server.errors import (
     AliasConflictError,
-    InvalidArgumentsError,
     NotFoundError,
     RedactedError,
     UndoConflictError,
@@ -43,7 +42,29 @@ from server.results import UndoResult
 
 def decide_undo(args: UndoArgs, facts: Facts, moment: Moment) -> Decision:
     """Undo an operation that is still the last on every memory it touched."""
-    undone = _operation_to_undo(args, facts)
+    undone = operation_to_undo(args, facts)
+    touched, events = compensation(undone, facts, moment)
+
+    def reply(position: int) -> UndoResult:
+        return UndoResult(
+            undone=True,
+            undone_position=undone,
+            position=position,
+            memories=tuple(subject.now.id for subject in touched),
+        )
+
+    return Decision(events=events, reply=reply, undo=undone)
+
+
+def compensation(
+    undone: int, facts: Facts, moment: Moment
+) -> tuple[list[Touched], tuple[NewEvent, ...]]:
+    """Return what an operation touched and the events that undo it.
+
+    Raises:
+        UseCaseError: it cannot be undone.
+
+    """
     _refuse_redaction(undone, facts)
     touched = facts.touched(undone)
     if not touched:
@@ -65,26 +86,16 @@ def decide_undo(args: UndoArgs, facts: Facts, moment: Moment) -> Decision:
             f"was changed. Undo these first, newest first: {', '.join(map(str, reversed(later)))}.",
             details={"position": undone, "later": later, "undone_by": undone_by},
         )
-    events = tuple(_compensate(subject, facts, moment) for subject in touched)
-
-    def reply(position: int) -> UndoResult:
-        return UndoResult(
-            undone=True,
-            undone_position=undone,
-            position=position,
-            memories=tuple(subject.now.id for subject in touched),
-        )
-
-    return Decision(events=events, reply=reply, undo=undone)
+    return touched, tuple(_compensate(subject, facts, moment) for subject in touched)
 
 
-def _operation_to_undo(args: UndoArgs, facts: Facts) -> int:
-    if (args.position is None) == (args.id is None):
-        raise InvalidArgumentsError(
-            "Pass exactly one of `position` (of the operation) and `id` (of a memory or session "
-            "whose last operation is to be undone).",
-            details={"field": "position"},
-        )
+def operation_to_undo(args: UndoArgs, facts: Facts) -> int:
+    """Return the position of the one operation that is meant.
+
+    Raises:
+        UseCaseError: there is none.
+
+    """
     if args.position is not None:
         return args.position
     assert args.id is not None

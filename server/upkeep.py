@@ -98,6 +98,10 @@ class Upkeep:
         if self._writes % WRITES_PER_ROUND == 0:
             self._woken.set()
 
+    def wake(self) -> None:
+        """Ask for a round soon."""
+        self._woken.set()
+
     def finish(self) -> None:
         """Do a round if anything was written: for a process that ends and never started the thread.
 

@@ -25,7 +25,10 @@ GROUPS: Final = (
     ("Revise and forget", ("update", "delete", "redact", "undo")),
     ("Look closer", ("inspect", "health", "activity", "audit", "export")),
     ("Organise", ("session", "alias")),
-    ("The store itself", ("rebuild", "verify", "checkpoint", "replay", "digest")),
+    (
+        "The store itself",
+        ("doctor", "backup", "restore", "rebuild", "verify", "checkpoint", "replay", "digest"),
+    ),
     ("Set up and serve", ("serve", "config", "demo")),
 )
 """Heading -> commands, as the help lists them."""
@@ -39,7 +42,15 @@ FAMILIES: Final = {
 }
 """Commands of two words: what their first word is about."""
 
-OFFLINE: Final = ("rebuild", "verify", "checkpoint", "replay", "digest")
+OFFLINE: Final = (
+    "rebuild",
+    "verify",
+    "checkpoint",
+    "replay",
+    "digest",
+    "backup",
+    "restore",
+)
 
 _NAME_CHARS: Final = 10
 _LINE: Final = 79
@@ -129,13 +140,15 @@ def make_parser(only: str | None = None) -> CommandParser:
 
         add_config_command(commands)
     if wanted(*OFFLINE):
-        from projections.offline import add_commands
+        from projections import backups, offline
 
-        for offline in add_commands(commands):
-            _add_home(offline)
+        for made in (*offline.add_commands(commands), *backups.add_commands(commands)):
+            _add_home(made)
     if wanted("activity"):
         _add_activity(commands)
-    if only is None or only not in ("serve", "demo", "config", "activity", *OFFLINE):
+    if wanted("doctor"):
+        _add_doctor(commands)
+    if only is None or only not in ("serve", "demo", "config", "activity", "doctor", *OFFLINE):
         _add_verbs(commands, only)
     return parser
 
@@ -222,8 +235,22 @@ def _add_activity(commands: Commands) -> None:
         epilog=_examples("mnemolog activity --memories --limit 5\nmnemolog activity --clear"),
     )
     fill_activity(parser)
-    _add_common(parser, actor=False)
+    _add_common(parser, author=None)
     parser.set_defaults(report=run_activity)
+
+
+def _add_doctor(commands: Commands) -> None:
+    from server.doctor_report import fill_doctor
+
+    parser = commands.add_parser(
+        "doctor",
+        help="look for all that is not as it should be, and say what to do",
+        description="Looks at the settings, the ledger, locks, projections, disk, permissions and "
+        "clock; changes nothing. Exit status 0: all is well; 1: there is something to do; 2: the "
+        "ledger could not be looked at.",
+    )
+    fill_doctor(parser)
+    _add_home(parser)
 
 
 def _add_verbs(commands: Commands, only: str | None) -> None:
@@ -250,8 +277,7 @@ def _add_verbs(commands: Commands, only: str | None) -> None:
             epilog=_examples(verb.example),
         )
         verb.fill(parser)
-        # Where an option of this name chooses among what others did, nothing is recorded.
-        _add_common(parser, actor="actor" not in verb.struct.__struct_fields__)
+        _add_common(parser, author=verb.author_option)
         parser.set_defaults(verb=verb)
 
 
@@ -261,7 +287,7 @@ def _usage(name: str, places: Sequence[Place]) -> str:
     return " ".join(["mnemolog", name, "[OPTIONS]", *words])
 
 
-def _add_common(parser: argparse.ArgumentParser, *, actor: bool = True) -> None:
+def _add_common(parser: argparse.ArgumentParser, *, author: str | None) -> None:
     common = parser.add_argument_group("where and how")
     common.add_argument(
         "--json",
@@ -269,9 +295,10 @@ def _add_common(parser: argparse.ArgumentParser, *, actor: bool = True) -> None:
         help="print the result as one line of JSON, and an error on standard error likewise",
     )
     common.add_argument("--workspace", metavar="NAME", help="instead of MNEMOLOG_WORKSPACE")
-    if actor:
+    if author is not None:
         common.add_argument(
-            "--actor",
+            author,
+            dest="author",
             metavar="NAME",
             default="cli",
             help="who is recorded as the author (default: cli)",

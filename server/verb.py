@@ -63,6 +63,8 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
         without: Fields that have no option.
         fill_more: Adds options that are no fields.
         begins: Whether it makes a store where there is none.
+        author_option: Says who is recorded as the author; None where an option of that name chooses
+            among what others did, and nothing is recorded.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Verb(msgspec.Struct, frozen=True, kw_only=True):
     without: tuple[str, ...] = ()
     fill_more: Callable[[argparse.ArgumentParser], None] | None = None
     begins: bool = False
+    author_option: str | None = "--actor"
 
     def fill(self, parser: argparse.ArgumentParser) -> None:
         """Add its arguments and options to its parser."""

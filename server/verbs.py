@@ -52,6 +52,7 @@ from server.results import (
 )
 from server.status import DAMAGE, DONE, REFUSED, CommandError, usage_error
 from server.tool import Call
+from server.undo_verb import fill_undo, run_undo
 from server.verb import Verb, Work, plain
 from server.views import (
     of_add,
@@ -67,7 +68,6 @@ from server.views import (
     of_session_end,
     of_session_list,
     of_session_start,
-    of_undo,
     of_update,
 )
 
@@ -109,19 +109,25 @@ def _add_batch(work: Work, source: str) -> int:
         raise usage_error("pass either CONTENT or --batch, not both")
     results: list[AddedItem] = []
     notes: dict[str, None] = {}
+    cause = ""
     count = added = 0
     refused = 0
 
     def show() -> None:
         whole = AddManyResult(
-            results=tuple(results), added_count=added, refused_count=refused, notes=tuple(notes)
+            cause=cause,
+            results=tuple(results),
+            added_count=added,
+            refused_count=refused,
+            notes=tuple(notes),
         )
         work.show(whole, of_batch(whole, count))
 
     try:
         with closing(read_batch(source, common)) as lines:
             for chunk in _chunks(lines):
-                done = _add_chunk(work, chunk)
+                done = _add_chunk(work, chunk, cause)
+                cause = done.cause
                 count += len(done.results)
                 added += done.added_count
                 refused += done.refused_count
@@ -138,13 +144,13 @@ def _add_batch(work: Work, source: str) -> int:
     return REFUSED if refused else DONE
 
 
-def _add_chunk(work: Work, chunk: list[BatchLine]) -> AddManyResult:
+def _add_chunk(work: Work, chunk: list[BatchLine], cause: str) -> AddManyResult:
     """Store the lines that could be read; tell of those that were not stored."""
     memories = tuple(line.memory for line in chunk if line.memory is not None)
-    done = AddManyResult(results=(), added_count=0, refused_count=0)
+    done = AddManyResult(cause=cause, results=(), added_count=0, refused_count=0)
     if memories:
         args = AddManyArgs(memories=memories)
-        done = work.job.ask(lambda app, call: app.add_many(args, call))
+        done = work.job.ask(lambda app, call: app.add_many(args, call, cause=cause))
     outcomes = iter(done.results)
     results = []
     for line in chunk:
@@ -245,19 +251,25 @@ def _delete_all(work: Work, args: DeleteManyArgs) -> DeleteManyResult:
     while parts[-1].remaining_count and not (
         args.dry_run or args.idempotency_key is not None or work.job.interrupted
     ):
-        parts.append(work.job.ask(lambda app, call: app.delete_many(args, call)))
+        parts.append(work.job.ask(partial(_delete_more, args, parts[0].cause or "")))
     first, last = parts[0], parts[-1]
     if first is last:
         return first
-    positions = ", ".join(str(part.position) for part in reversed(parts))
     return msgspec.structs.replace(
         first,
         deleted_count=sum(part.deleted_count for part in parts),
         remaining_count=last.remaining_count,
         reactivated_ids=tuple(each for part in parts for each in part.reactivated_ids),
         position=last.position,
-        notes=(*first.notes, f"in {len(parts)} operations; to undo them: {positions}"),
+        notes=(
+            *first.notes,
+            f"in {len(parts)} operations; `mnemolog undo --cause {first.cause}` takes all back",
+        ),
     )
+
+
+def _delete_more(args: DeleteManyArgs, cause: str, app: App, call: Call) -> DeleteManyResult:
+    return app.delete_many(args, call, cause=cause)
 
 
 def _confirm(work: Work, args: DeleteManyArgs) -> None:
@@ -416,12 +428,17 @@ VERBS: Final = (
     Verb(
         name="undo",
         help="take an operation back",
-        description="By the position that its answer named, or by the id of a memory or session: "
-        "the last operation on it.",
-        example="mnemolog undo --position 4711\nmnemolog undo ID",
+        description="By the position that its answer named, by the id of a memory or session (the "
+        "last operation on it), or all that a filter matches, newest first; what somebody else "
+        "has changed since stays as it is and is named. Before undoing by a filter it asks.",
+        example="mnemolog undo --position 4711\nmnemolog undo ID\n"
+        "mnemolog undo --actor claude-code --from yesterday --dry-run\n"
+        "mnemolog undo --cause CAUSE --yes",
         struct=UndoArgs,
-        run=plain(App.undo, of_undo),
+        run=run_undo,
         places=(Place(field="id", metavar="ID", nargs="?"),),
+        fill_more=fill_undo,
+        author_option="--as",
     ),
     Verb(
         name="inspect",

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from projections.model import LayerStatistics, Memory, Version
+from projections.redaction_model import Redaction
 from projections.snippet import snippet
 from server.results import (
     AddManyResult,
@@ -20,6 +21,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    Missing,
     SearchResult,
     SessionEndResult,
     SessionListResult,
@@ -77,7 +79,8 @@ def of_batch(result: AddManyResult, count: int) -> View:
     counts = [f"added {result.added_count}"]
     counts += [f"stored before {repeated}"] if repeated else []
     counts += [f"refused {result.refused_count}"] if result.refused_count else []
-    return View([Prose(", ".join(counts))])
+    notes = [f"to undo all of it: mnemolog undo --cause {result.cause}"] if result.cause else []
+    return View([Prose(", ".join(counts))], notes)
 
 
 def of_search(result: SearchResult) -> View:
@@ -106,13 +109,25 @@ def of_get(result: GetResult) -> View:
         blocks += _whole(memory)
     for memory_id, versions in (result.versions or {}).items():
         blocks += [Prose(f"\nversions of {memory_id}"), _versions(versions)]
-    return View(blocks, [f"{each.id}: {_MISSING[each.reason]}" for each in result.missing])
+    return View(blocks, [f"{each.id}: {_gone(each)}" for each in result.missing])
 
 
 _MISSING: Final = {
     "deleted": "it was deleted; `mnemolog undo` with this id brings it back",
     "not_found": "there is no such memory in this workspace",
+    "redacted": "its content is erased",
 }
+
+
+def _gone(missing: Missing) -> str:
+    said = "; ".join(_redaction(each) for each in missing.redacted)
+    return f"{_MISSING[missing.reason]}; {said}" if said else _MISSING[missing.reason]
+
+
+def _redaction(redaction: Redaction) -> str:
+    why = "" if redaction.reason is None else f" ({redaction.reason})"
+    state = "" if redaction.completed else ", and bytes of it are still being erased"
+    return f"redacted at {minute_of(redaction.at)} by {redaction.by}{why}{state}"
 
 
 def of_inspect(result: InspectResult) -> View:
@@ -124,6 +139,7 @@ def of_inspect(result: InspectResult) -> View:
         blocks += _whole(result.memory)
     elif result.status is not None:
         blocks.append(Facts([("status", result.status)]))
+    blocks += [Prose(_redaction(each)) for each in result.redacted]
     if result.superseded_chain:
         rows = [_row(memory, snippet(memory.content, ())) for memory in result.superseded_chain]
         blocks += [Prose("\nchain, newest first"), Table(_MEMORIES_HEAD, rows)]
@@ -167,11 +183,40 @@ def of_delete_many(result: DeleteManyResult) -> View:
 
 
 def of_undo(result: UndoResult) -> View:
-    """Say what was undone."""
+    """Say what was undone, or would be."""
+    if result.dry_run:
+        text = f"position {result.undone_position} would be undone"
+        return View([Prose(text), Prose(f"would change: {', '.join(result.memories)}")])
     if not result.undone:
         return View([Prose(f"position {result.undone_position} was undone by this key before")])
     text = f"undid position {result.undone_position} at position {result.position}"
     return View([Prose(text), Prose(f"changed: {', '.join(result.memories)}")])
+
+
+def of_undo_many(result: UndoResult) -> View:
+    """Say what was undone by a filter, or would be, and what stays as it is."""
+    count, positions = result.undone_count or 0, result.undone_positions
+    if result.matched_count is None:
+        return View([Prose(f"{count} operations were undone by this key before")])
+    done = "would be undone" if result.dry_run else "undone"
+    blocks: list[Block] = [Prose(f"{count} of {result.matched_count} operations {done}")]
+    if positions:
+        more = f" and {count - len(positions)} more" if count > len(positions) else ""
+        blocks.append(Prose(f"positions: {', '.join(map(str, positions))}{more}"))
+    rows = [
+        (str(each.position), each.code, ", ".join(map(str, each.later))) for each in result.skipped
+    ]
+    if rows:
+        blocks.append(Table(("left", "why", "changed later by"), rows))
+    by_code = ", ".join(f"{code} {number}" for code, number in result.skipped_by_code.items())
+    notes = [f"left as they are: {by_code}"] if by_code else []
+    if result.remaining_count:
+        notes.append(f"{result.remaining_count} more match; the same command goes on")
+    if result.cause is not None:
+        notes.append(f"`mnemolog undo --cause {result.cause}` takes all of it back")
+    if result.stopped is not None:
+        notes.append(f"stopped: {result.stopped.message}")
+    return View(blocks, notes)
 
 
 def of_health(result: HealthResult) -> View:

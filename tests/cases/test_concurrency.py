@@ -95,6 +95,7 @@ def assert_all_there(home: Path, names: tuple[str, ...], rounds: int) -> None:
     assert_sound(home)
 
 
+@pytest.mark.guarantee("G-MANY-1")
 @pytest.mark.slow
 def test_w1_four_processes_store_and_search_at_once_and_none_hears_of_a_lock(
     place: Path, spawning: SpawnContext
@@ -119,6 +120,7 @@ def test_w1_four_processes_store_and_search_at_once_and_none_hears_of_a_lock(
     assert_all_there(place, ("loop one", "loop two", "server one", "server two"), EACH)
 
 
+@pytest.mark.guarantee("G-MANY-1")
 @pytest.mark.slow
 def test_w2_a_long_lived_process_and_many_short_ones_count_in_one_sequence(
     place: Path, spawning: SpawnContext
@@ -135,6 +137,7 @@ def test_w2_a_long_lived_process_and_many_short_ones_count_in_one_sequence(
     assert_all_there(place, ("long", "short"), IN_TURN)
 
 
+@pytest.mark.guarantee("G-MANY-2")
 def test_w3_searches_are_answered_while_the_lock_is_held(home: Home) -> None:
     memory_id = home.open().add("the ferry is late").id
     client = home.reopened()
@@ -175,6 +178,7 @@ def sizes(home: Home) -> dict[str, int]:
     }
 
 
+@pytest.mark.guarantee("G-QUIET-1")
 def test_w3_two_thousand_searches_add_no_event_and_grow_no_file(home: Home) -> None:
     client = home.open()
     for number in range(50):
@@ -194,6 +198,7 @@ def wal_bytes(client: Client) -> int:
     return client.store.reads.current(Call()).wal_bytes()
 
 
+@pytest.mark.guarantee("G-ROOM-1")
 @pytest.mark.slow
 def test_w4_a_log_that_a_reader_pins_is_told_and_shrinks_once_the_reader_lets_go(
     home: Home,

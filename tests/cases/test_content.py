@@ -150,6 +150,7 @@ def test_c4_a_key_within_a_batch_stores_once(client: Client) -> None:
     assert client.inspect().total == result.added_count == 1
 
 
+@pytest.mark.guarantee("G-REPEAT-1")
 def test_c4_a_key_stores_once_whatever_is_repeated_when(home: Home, client: Client) -> None:
     first = client.add("gate code rule", idempotency_key="k1")
     position = client.position()

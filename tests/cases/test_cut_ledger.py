@@ -29,6 +29,7 @@ def _without_projections(home: Home) -> None:
     shutil.rmtree(home.path / "projections")
 
 
+@pytest.mark.guarantee("G-HEAD-1")
 @pytest.mark.parametrize(
     ("records", "missing"), [(1, b"record 12 is missing"), (3, b"records 10 to 12 are missing")]
 )
@@ -84,6 +85,7 @@ def test_e1_the_projections_of_the_cut_ledger_do_not_stand_in_for_a_head(
     assert run("verify", "--head", head).status == 1
 
 
+@pytest.mark.guarantee("G-HEAD-1")
 def test_e1_a_head_of_another_history_is_not_held(home: Home, run: Run, head: str) -> None:
     _cut(home, 3)
     client = home.rebuilt()

@@ -63,6 +63,7 @@ def _harmed(home: Home, harm: Harm) -> bytes:
     return segment.read_bytes()
 
 
+@pytest.mark.guarantee("G-DAMAGE-2")
 @pytest.mark.parametrize("rebuilt", [False, True], ids=["projections kept", "projections gone"])
 @pytest.mark.parametrize("harm", HARMS)
 def test_l3_over_a_damaged_ledger_reads_go_on_and_writes_are_refused_by_place(
@@ -101,6 +102,7 @@ def test_l3_over_a_damaged_ledger_reads_go_on_and_writes_are_refused_by_place(
     assert list((home.path / "ledger" / "quarantine").iterdir()) == []
 
 
+@pytest.mark.guarantee("G-VERIFY-1")
 @pytest.mark.parametrize("harm", HARMS)
 def test_l3_verify_names_the_place_changes_nothing_and_exits_with_1(
     home: Home, harm: Harm, run: Run
@@ -201,6 +203,7 @@ def _filled(home: Home) -> tuple[list[str], str]:
     return ids, digest
 
 
+@pytest.mark.guarantee("G-TABLES-2")
 @pytest.mark.parametrize("harm", BROKEN_INDEXES.values(), ids=BROKEN_INDEXES)
 def test_l7_a_broken_text_index_never_answers_nothing_as_if_it_were_true(
     home: Home, harm: Callable[[Path], None]
@@ -276,6 +279,7 @@ def test_l7_a_broken_substring_index_is_found_and_mended_too(
     assert run("verify", "--digest").status == 0
 
 
+@pytest.mark.guarantee("G-TABLES-2")
 def test_l7_projections_that_are_deleted_come_back(home: Home) -> None:
     ids, digest = _filled(home)
     client = home.rebuilt()

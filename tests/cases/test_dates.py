@@ -62,6 +62,7 @@ def test_d1_a_time_phrase_is_the_range_it_says(
     assert client.search("swan", when=when).notes == listed.notes
 
 
+@pytest.mark.guarantee("G-DATE-1")
 @pytest.mark.parametrize("given", ["last blursday", "2026-02-30", "03/04/2025", "", "sometime"])
 def test_d1_a_time_that_is_not_understood_is_an_error_and_never_the_full_range(
     client: Client, given: str
@@ -270,6 +271,7 @@ def test_a_validity_window_that_never_holds_is_refused(client: Client) -> None:
     assert client.found("day", as_of="2026-02-01T12:00") == [one_day]
 
 
+@pytest.mark.guarantee("G-ASOF-1")
 def test_as_of_a_window_holds_from_its_first_moment_through_its_last_day(client: Client) -> None:
     stored = client.add("ferry runs", valid_from="2026-04-01", valid_until="2026-04-30").id
     holding = ["2026-04-01T00:00:00", "2026-04-15", "2026-04-30T23:59:59.999999Z", "2026-04-01"]
@@ -285,6 +287,7 @@ def test_as_of_a_memory_without_dates_was_always_true(client: Client) -> None:
     assert client.found("boils", as_of="9999-12-31") == [stored]
 
 
+@pytest.mark.guarantee("G-ASOF-1")
 def test_as_of_a_successor_takes_over_when_it_was_added(home: Home, client: Client) -> None:
     home.clock.set("2026-01-10T00:00:00.000000Z")
     old = client.add("Ana works at Alder Ltd").id

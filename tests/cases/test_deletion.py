@@ -148,6 +148,7 @@ def scopes(client: Client) -> Client:
     return client
 
 
+@pytest.mark.guarantee("G-DELETE-1")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -183,6 +184,7 @@ def test_s5_an_empty_a_null_and_a_misspelt_filter_are_refused(
     assert scopes.inspect().total == 8
 
 
+@pytest.mark.guarantee("G-DELETE-1")
 def test_s5_deleting_a_scope_leaves_the_others(home: Home, scopes: Client) -> None:
     before = scopes.position()
     dry = deleted(scopes, scope="alpha", dry_run=True)

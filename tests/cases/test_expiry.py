@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from server.resources import make_resources, make_templates
 from server.results import ExportResult, GetResult, HealthResult, ListResult
 from server.tool import Call
@@ -33,6 +35,7 @@ def _resources(client: Client) -> dict[str, str]:
     return fixed | {each.prefix: each.read(values[each.variable], Call()) for each in of}
 
 
+@pytest.mark.guarantee("G-EXPIRY-1")
 def test_s3_what_has_expired_is_hidden_now_and_shown_as_of_then(home: Home, client: Client) -> None:
     home.clock.set("2026-06-15T12:00:00.000000Z")
     stored = client.add(

@@ -94,6 +94,7 @@ def _pages(client: Client, tool: str, **arguments: object) -> Iterator[ListResul
             return
 
 
+@pytest.mark.guarantee("G-PAGE-1")
 @pytest.mark.parametrize("order", ["newest", "oldest", "happened"])
 def test_e2_paging_shows_every_memory_once_also_while_others_are_stored(
     large: Large, large_client: Client, order: str
@@ -156,6 +157,7 @@ def test_e2_the_parts_of_an_export_hold_every_memory_once(
     assert {*exported} == {*large.ids}
 
 
+@pytest.mark.guarantee("G-PAGE-1")
 def test_e2_the_command_line_exports_all_and_counts_all(large: Large, host: CommandHost) -> None:
     exported = host.run(large.path, "export", "--format", "jsonl").out.splitlines()
     page = json.loads(host.run(large.path, "list", "--limit", "100", "--json").out)

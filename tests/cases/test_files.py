@@ -32,6 +32,7 @@ ODD_NAME: Final = "Mé moire — データ/#1 %20?x"
 # ---------------------------------------------------------------------------- F-1
 
 
+@pytest.mark.guarantee("G-FILES-1")
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_f1_no_other_user_may_use_a_file_of_the_home_at_any_time(tmp_path: Path, mask: int) -> None:
     home = tmp_path / "home"
@@ -55,6 +56,7 @@ def test_f1_no_other_user_may_use_a_file_of_the_home_at_any_time(tmp_path: Path,
     assert stat.S_IMODE(scratch.stat().st_mode) == 0o600
 
 
+@pytest.mark.guarantee("G-FILES-1")
 def test_f1_files_are_closed_from_the_moment_they_are_made(tmp_path: Path) -> None:
     home, log = tmp_path / "home", tmp_path / "trace"
     calls = "trace=open,openat,creat,mkdir,mkdirat,chmod,fchmod,fchmodat"

@@ -47,6 +47,7 @@ class LocklessFiles(OsFiles):
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
+@pytest.mark.guarantee("G-DRIVE-1")
 @pytest.mark.parametrize("number", NO_LOCKS)
 def test_f3_without_locks_nothing_is_written_and_everything_is_read(
     home: Home, number: int
@@ -108,6 +109,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.guarantee("G-DRIVE-1")
 def test_f3_on_a_network_drive_the_ledger_is_there_and_the_projections_are_here(
     home: Home, cache: Path
 ) -> None:
@@ -145,6 +147,7 @@ def write_on_network(home: str) -> None:
         sys.stdout.flush()
 
 
+@pytest.mark.guarantee("G-DRIVE-1")
 def test_f3_what_a_killed_process_has_stored_on_a_network_drive_is_all_there(
     home: Home, cache: Path
 ) -> None:

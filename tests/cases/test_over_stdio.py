@@ -21,6 +21,7 @@ def verified() -> bool:
     return mnemolog("verify", "--digest").status == 0
 
 
+@pytest.mark.guarantee("G-INPUT-1")
 def test_what_cannot_be_stored_is_refused_by_name_and_leaves_no_trace() -> None:
     refused: list[tuple[str, dict[str, Any]]] = [
         ("content", {}),
@@ -95,6 +96,7 @@ def test_c4_a_retry_before_the_first_answer_and_after_a_restart_stores_once() ->
     assert verified()
 
 
+@pytest.mark.guarantee("G-STALE-1")
 def test_s6_s2_and_undo_in_one_session() -> None:
     with stdio_session() as client:
         old = client.ask("add", content="the depot is in Quarry Lane", layer="semantic")
@@ -135,6 +137,7 @@ def test_d2_days_in_words_are_those_of_the_stated_zone_wherever_the_program_runs
     assert [memory["id"] for memory in shown["memories"]] == [stored]
 
 
+@pytest.mark.guarantee("G-DAMAGE-3")
 def test_l3_damage_is_reported_at_start_and_by_health_reads_go_on_and_a_write_is_refused(
     home: Path,
 ) -> None:

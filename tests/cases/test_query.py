@@ -70,6 +70,7 @@ def test_q4_signs_inside_words_find_what_holds_them(client: Client, query: str) 
     assert client.found("70140") == [glued]
 
 
+@pytest.mark.guarantee("G-QUERY-1")
 @pytest.mark.parametrize("mode", ["fts", "exact"])
 def test_q4_no_text_makes_a_query_an_error(client: Client, mode: str) -> None:
     signs = client.add(SIGNS).id
@@ -143,6 +144,7 @@ def test_q6_a_title_counts_more_than_an_entity_and_that_more_than_content(client
     assert client.found("harbour") == [title, entity, content]
 
 
+@pytest.mark.guarantee("G-SPACE-1")
 def test_a_search_never_returns_another_workspaces_memory(home: Home, client: Client) -> None:
     mine = client.add("the heron nests here").id
     other = home.open("other")

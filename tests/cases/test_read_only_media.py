@@ -156,6 +156,7 @@ def _damaged(home: Path) -> None:
 STATES = (_as_it_was, _no_projections, _killed, _behind, torn, _damaged)
 
 
+@pytest.mark.guarantee("G-READ-1")
 @pytest.mark.parametrize(
     ("shelf", "state"),
     [

@@ -253,6 +253,7 @@ def test_s6_title_and_entity_follow_an_edit_too(client: Client) -> None:
 # ---------------------------------------------------------------------------- X-3, exact scopes
 
 
+@pytest.mark.guarantee("G-FILTER-1")
 def test_x3_scopes_tags_and_entities_match_exactly(client: Client) -> None:
     scopes = ("fern", "fern-lab", "fe%", "f_rn", "fern:x", "FERN")
     by_scope = {scope: client.add("one note", scope=scope).id for scope in scopes}
@@ -305,6 +306,7 @@ def test_x3_a_blank_file_or_name_is_none_and_supersedes_nothing(client: Client, 
 # ---------------------------------------------------------------------------- workspaces
 
 
+@pytest.mark.guarantee("G-SPACE-1")
 def test_a_memory_of_another_workspace_can_be_neither_seen_nor_touched(
     home: Home, client: Client, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.guarantee("G-TEXT-1")
 def test_text_comes_back_character_by_character(home: Home, client: Client) -> None:
     stored = {
         client.add(
@@ -138,6 +139,7 @@ def test_text_comes_back_character_by_character(home: Home, client: Client) -> N
             assert memory.meta == {text: [text]}
 
 
+@pytest.mark.guarantee("G-TEXT-1")
 def test_u6_text_comes_back_character_by_character_over_every_way(way: Way) -> None:
     for text in ("left " + "\x00" * 9_000 + " right", "a\x7f\x80\u2028b\n", "\x1b[31mred"):
         stored = way.add(text)

@@ -20,8 +20,6 @@ class Waiting(NamedTuple):
 
 EMBEDDINGS: Final = "vectors and embedders"
 IMPORT: Final = "importing documents"
-BACKUP: Final = "backup and restore"
-REDACTION: Final = "redaction"
 HTTP: Final = "HTTP"
 LINKS: Final = "edges between memories"
 
@@ -33,15 +31,16 @@ WAITING: Final = (
     Waiting("C-2", "the end of a long text is found by meaning", EMBEDDINGS),
     Waiting("C-3", "a very long word is embedded or skipped without harm to others", EMBEDDINGS),
     Waiting("D-6", "an older fact that is imported later does not replace the current one", IMPORT),
-    Waiting("S-2", "redacting nothing says that nothing was changed", REDACTION),
     Waiting("S-3", "what has expired is hidden from vector and hybrid search", EMBEDDINGS),
     Waiting("S-4", "no vector of a deleted memory is left in the current view", EMBEDDINGS),
     Waiting("S-4", "no edge of a deleted memory is left in the current view", LINKS),
     Waiting("S-6", "an old text's vector is never used while the new one is pending", EMBEDDINGS),
     Waiting("W-1", "two clients over HTTP store and search beside the others", HTTP),
     Waiting("W-3", "a slow embedder holds up nobody's store or search", EMBEDDINGS),
-    Waiting("F-1", "files of a backup, and of tokens, are their owner's alone", BACKUP),
-    Waiting("E-3", "each backup taken while others write holds all that was acknowledged", BACKUP),
+    Waiting("F-1", "files of tokens are their owner's alone from the start", HTTP),
+    Waiting("R-4", "importing an old export does not bring a redacted memory back", IMPORT),
     Waiting("E-4", "an export that is imported into an empty store gives an equal state", IMPORT),
     Waiting("E-4", "an export that is imported into its own store adds nothing", IMPORT),
+    Waiting("X-1", "an import creates and changes nothing outside its folder", IMPORT),
+    Waiting("X-4", "an archive that expands without end is stopped by its output", IMPORT),
 )

@@ -248,6 +248,7 @@ class CommandLine(Way):
         "delete": ("id",),
         "get": ("ids",),
         "inspect": ("id",),
+        "redact": ("id",),
         "search": ("query",),
         "session_end": ("id",),
         "update": ("id",),
@@ -269,6 +270,12 @@ class CommandLine(Way):
                 given = b"".join(json.dumps(memory).encode() + b"\n" for memory in memories)
             case "delete_many":
                 words = ["delete", "--yes"]
+            case "redact":
+                words = ["redact", *([] if arguments.get("dry_run") else ["--yes"])]
+                chosen = arguments.pop("filter", {})
+                assert isinstance(chosen, dict)
+                arguments |= chosen
+                words += [] if arguments.pop("chain", True) else ["--no-chain"]
             case "alias":
                 words = ["alias", str(arguments.pop("action"))]
             case "add" if len(str(arguments["content"])) > 1_000 or "\0" in str(

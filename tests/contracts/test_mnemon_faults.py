@@ -235,6 +235,7 @@ def syncs_of_a_write(peer: Peer, log: Path) -> list[str]:
     return [line for line in log.read_text().splitlines()[before:] if "sync" in line]
 
 
+@pytest.mark.guarantee("G-ACK-1")
 def test_in_a_store_opened_again_a_write_is_synced_before_the_answer(
     home: Home, tmp_path: Path
 ) -> None:
@@ -272,6 +273,7 @@ def test_in_theirs_opened_again_no_write_is_synced(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- searches
 
 
+@pytest.mark.guarantee("G-QUIET-1")
 def test_a_search_writes_nothing_to_ledger_and_memories(home: Home) -> None:
     client = home.open()
     client.add("What is looked for")

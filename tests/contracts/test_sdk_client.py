@@ -206,6 +206,7 @@ def test_a_legacy_subscriber_is_told() -> None:
     in_session("legacy", work, on_message)
 
 
+@pytest.mark.guarantee("G-NEWS-1")
 @pytest.mark.parametrize("mode", ["auto", "2026-07-28"])
 def test_a_modern_listener_is_told_and_may_listen_again(mode: Mode) -> None:
     async def work(client: Client) -> None:

@@ -227,6 +227,7 @@ REQUESTS = [("tools/call", {"name": tool, "arguments": arguments}) for tool, arg
 REQUESTS += OTHERS
 
 
+@pytest.mark.guarantee("G-SDK-1")
 @pytest.mark.parametrize(("method", "params"), REQUESTS, ids=repr)
 def test_legacy_requests_are_answered_as_the_sdk_answers_them(
     ours: Peer, sdk_legacy: Peer, method: str, params: Json
@@ -236,6 +237,7 @@ def test_legacy_requests_are_answered_as_the_sdk_answers_them(
     assert asked(ours, message) == asked(sdk_legacy, message)
 
 
+@pytest.mark.guarantee("G-SDK-1")
 @pytest.mark.parametrize(("method", "params"), REQUESTS, ids=repr)
 def test_modern_requests_are_answered_as_the_sdk_answers_them(
     ours: Peer, sdk_modern: Peer, method: str, params: Json
@@ -405,6 +407,7 @@ _notes = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.guarantee("G-SDK-1")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(arguments=_notes, is_modern=st.booleans())
 def test_generated_calls_are_answered_as_the_sdk_answers_them(

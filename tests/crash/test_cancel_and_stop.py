@@ -25,6 +25,7 @@ def _drain(server: Server, request_id: object) -> list[tuple[object, dict[str, o
     return before
 
 
+@pytest.mark.guarantee("G-CANCEL-1")
 @pytest.mark.crash
 def test_a_cancelled_write_is_there_or_not_and_its_repetition_does_not_double_it(
     tmp_path: Path,
@@ -58,6 +59,7 @@ def test_a_cancelled_write_is_there_or_not_and_its_repetition_does_not_double_it
     assert 0 < answered < CANCELLATIONS, "no cancellation came in time, or all of them"
 
 
+@pytest.mark.guarantee("G-CANCEL-1")
 @pytest.mark.crash
 def test_cancelling_a_crowd_of_writes_leaves_each_there_or_not(tmp_path: Path) -> None:
     chance, home = dice(), tmp_path / "home"
@@ -80,6 +82,7 @@ def test_cancelling_a_crowd_of_writes_leaves_each_there_or_not(tmp_path: Path) -
     assert_sound(home)
 
 
+@pytest.mark.guarantee("G-ACK-1")
 @pytest.mark.crash
 @pytest.mark.slow
 def test_sigterm_among_writes_keeps_what_was_acknowledged_and_ends_the_server(

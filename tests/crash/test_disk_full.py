@@ -76,6 +76,7 @@ def _assert_found(server: Server, acknowledged: dict[str, str], *, behind: int =
         assert [memory["id"] for memory in found["memories"]] == [id_], found
 
 
+@pytest.mark.guarantee("G-ACK-4")
 @pytest.mark.crash
 def test_a_full_disk_refuses_writes_keeps_what_was_acknowledged_and_recovers(
     full: tuple[Path, Path],
@@ -104,6 +105,7 @@ def test_a_full_disk_refuses_writes_keeps_what_was_acknowledged_and_recovers(
     assert_sound(home)
 
 
+@pytest.mark.guarantee("G-TABLES-3")
 @pytest.mark.crash
 def test_a_rebuild_that_finds_the_disk_full_leaves_the_old_projections_in_use(
     full: tuple[Path, Path],
@@ -127,6 +129,7 @@ def test_a_rebuild_that_finds_the_disk_full_leaves_the_old_projections_in_use(
         assert "error" not in server.add("after the ballast went")
 
 
+@pytest.mark.guarantee("G-ACK-4")
 @pytest.mark.crash
 def test_a_limit_on_file_sizes_refuses_writes_and_loses_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"

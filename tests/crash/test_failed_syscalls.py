@@ -29,6 +29,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.guarantee("G-ACK-3")
 @pytest.mark.crash
 @pytest.mark.parametrize("when", ["1", "2", "1..2", "3+"])
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ def test_a_failed_write_to_the_live_segment_is_refused_and_the_next_one_works(
     assert_sound(home)
 
 
+@pytest.mark.guarantee("G-ACK-3")
 @pytest.mark.crash
 def test_when_nothing_can_be_synced_the_outcome_is_unknown_and_a_repetition_finds_out(
     home: Path,

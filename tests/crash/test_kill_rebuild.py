@@ -58,6 +58,7 @@ def _assert_collected(home: Path) -> None:
     assert_sound(home)
 
 
+@pytest.mark.guarantee("G-TABLES-3")
 @pytest.mark.crash
 @pytest.mark.slow
 def test_a_rebuild_killed_at_random_moments_leaves_a_whole_projection_in_use(home: Path) -> None:
@@ -119,6 +120,7 @@ def _points(strace: str, home: Path, log: Path) -> Iterator[tuple[str, int]]:
             yield name, number
 
 
+@pytest.mark.guarantee("G-TABLES-3")
 @pytest.mark.crash
 @pytest.mark.slow
 def test_a_rebuild_killed_at_a_system_call_leaves_a_whole_projection_in_use(

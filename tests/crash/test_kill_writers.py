@@ -123,6 +123,7 @@ def _round(writers: list[_Writer]) -> None:
                 writer.answered()
 
 
+@pytest.mark.guarantee("G-ACK-1")
 @pytest.mark.slow
 @pytest.mark.crash
 def test_two_writers_killed_two_hundred_times_lose_nothing_that_was_acknowledged(

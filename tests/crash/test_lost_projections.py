@@ -82,6 +82,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.guarantee("G-TABLES-2")
 @pytest.mark.crash
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__.strip("_"))
 @pytest.mark.parametrize("first", ["read", "write"])

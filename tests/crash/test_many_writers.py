@@ -104,6 +104,7 @@ def _rebuild_until(home: Path, done: threading.Event) -> int:
     return count
 
 
+@pytest.mark.guarantee("G-MANY-1")
 @pytest.mark.slow
 def test_what_eight_processes_write_at_once_is_there_once_while_a_ninth_swaps_projections(
     tmp_path: Path,
@@ -137,6 +138,7 @@ def test_what_eight_processes_write_at_once_is_there_once_while_a_ninth_swaps_pr
     assert len(generations(home)) == 1
 
 
+@pytest.mark.guarantee("G-MANY-1")
 @pytest.mark.crash
 @pytest.mark.slow
 def test_eight_processes_that_find_no_home_make_one_between_them(tmp_path: Path) -> None:
@@ -154,6 +156,7 @@ def test_eight_processes_that_find_no_home_make_one_between_them(tmp_path: Path)
         assert_sound(home)
 
 
+@pytest.mark.guarantee("G-ROOM-1")
 @pytest.mark.slow
 def test_steady_writing_does_not_let_the_write_ahead_log_grow_without_end(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -1,6 +1,7 @@
 """Sealed frames: exactly what went in, or an error."""
 
 import gzip
+import tracemalloc
 
 import pytest
 import zstandard
@@ -70,6 +71,33 @@ def test_a_bomb_is_not_inflated() -> None:
 
     with pytest.raises(CodecError, match="does not end"):
         inflate(bomb, "gz", 1000)
+
+
+def rle_frame(claimed: int, blocks: int) -> bytes:
+    """Return a zstd frame that claims a size; each block of 4 bytes becomes 128 KiB of zeros."""
+    head = b"\x28\xb5\x2f\xfd\xc0\x58" + claimed.to_bytes(8, "little")
+    body = b"".join(
+        (1 << 20 | 2 | (number == blocks - 1)).to_bytes(3, "little") + b"\0"
+        for number in range(blocks)
+    )
+    return head + body
+
+
+@pytest.mark.parametrize("claimed", [1000, 2**30, 2**60])
+def test_a_zstd_bomb_stays_in_bounded_memory(claimed: int) -> None:
+    bomb = rle_frame(claimed, 4_000)  # half a gigabyte
+
+    tracemalloc.start()
+    try:
+        for raw_bytes in {1000, min(claimed, 1000), 2**60}:
+            with pytest.raises(CodecError):
+                inflate(bomb, "zst", raw_bytes)
+        assert len(inflate_prefix(bomb, "zst", 1000)) <= 1000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 32 << 20
 
 
 @pytest.mark.parametrize("codec", CODECS)

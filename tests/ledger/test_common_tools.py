@@ -21,6 +21,7 @@ def output_of(command: str, folder: Path) -> list[str]:
     return finished.stdout.decode().splitlines()
 
 
+@pytest.mark.guarantee("G-FORMAT-1")
 def test_zstdcat_and_jq_read_sealed_segments_in_order(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path, options=SMALL)
     append_each(ledger, "one", "zwei", "три")
@@ -31,6 +32,7 @@ def test_zstdcat_and_jq_read_sealed_segments_in_order(tmp_path: Path) -> None:
     assert texts == ["one", "zwei", "три"]
 
 
+@pytest.mark.guarantee("G-FORMAT-1")
 def test_jq_reads_the_live_segment_with_its_header_line(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path)
     append_each(ledger, "one", "two")

@@ -22,6 +22,14 @@ from tests.support.ledgers import (
     open_ledger,
     open_sealer,
 )
+from tests.support.redactions import (
+    digests,
+    inflated,
+    name,
+    open_redactor,
+    raw_lines,
+    said,
+)
 
 Step = Callable[[Ledger], object]
 
@@ -66,6 +74,7 @@ def fail_and_replace(ledger: Ledger) -> object:
 STEPS: list[Step] = [append_and_roll, cut_a_tear, seal_all, seal_all_gzip, fail_and_replace]
 
 
+@pytest.mark.guarantee("G-ACK-1", "G-BATCH-1")
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.__name__))
 def test_a_ledger_opens_and_goes_on_whenever_its_process_dies(tmp_path: Path, step: Step) -> None:
     template = tmp_path / "template"
@@ -127,6 +136,53 @@ def test_a_ledger_is_created_whole_or_not_at_all(tmp_path: Path) -> None:
             break
 
 
+@pytest.mark.parametrize("where", ["sealed", "rolled", "live"])
+def test_a_redaction_is_finished_whenever_its_process_dies(tmp_path: Path, where: str) -> None:
+    template = tmp_path / "template"
+    known, texts = prepare(template)
+    if where == "sealed":
+        open_sealer(open_ledger(template)).run()
+    if where == "live":
+        known = append_each(open_ledger(template), "four", known=known)
+        texts = [*texts, "four"]
+    (template / "quarantine" / "torn").write_bytes(b"half of tw")
+    targets = digests(open_ledger(template), [2, len(texts)])
+    known = name(open_ledger(template), targets, known)
+    before = raw_lines(template)
+    for crash_at in itertools.count():
+        close_opened()
+        root = tmp_path / "l"
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(template, root)
+        dead = open_ledger(root, files=OrderedFiles(crash_at))
+        try:
+            open_redactor(dead).rewrite(targets)
+        except Crash:
+            crashed = True
+        else:
+            crashed = False
+
+        kinds = [problem.kind for problem in verify(root, known).problems]
+        assert kinds in ([], ["torn_tail"])
+        ledger = open_ledger(root)
+        found = said(ledger.read(Position.start))
+        assert all(now in {None, then} for now, then in zip(found, texts, strict=True))
+        end = append_each(ledger, "after", known=known)
+        open_redactor(ledger).rewrite(targets)
+        report = verify(root, end)
+        assert (report.problems, report.notes, report.redacted) == ([], [], 2)
+        after = raw_lines(root)
+        assert {seq: line for seq, line in before.items() if seq not in targets} == {
+            seq: after[seq] for seq in before if seq not in targets
+        }
+        assert not any(b"two" in data for data in inflated(root).values())
+        assert list((root / "quarantine").iterdir()) == []
+        if not crashed:
+            assert crash_at > 15
+            break
+
+
+@pytest.mark.guarantee("G-FILES-1")
 @pytest.mark.parametrize("umask", [0o000, 0o022])
 def test_every_file_is_private_from_its_creation(tmp_path: Path, umask: int) -> None:
     modes: set[tuple[str, int]] = set()

@@ -107,6 +107,7 @@ def damage_file(path: Path, damage: Damage) -> None:
     path.write_bytes(damage(path.read_bytes().splitlines(keepends=True)))
 
 
+@pytest.mark.guarantee("G-DAMAGE-2")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
 @pytest.mark.parametrize("known", [True, False])
 def test_damage_is_never_cut_and_stops_every_append(
@@ -131,6 +132,7 @@ def test_damage_is_never_cut_and_stops_every_append(
     assert tree(tmp_path) == before
 
 
+@pytest.mark.guarantee("G-DAMAGE-2")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
 def test_undamaged_records_stay_readable(tmp_path: Path, damage: Damage) -> None:
     ledger = open_ledger(tmp_path / "l")
@@ -147,6 +149,7 @@ def test_undamaged_records_stay_readable(tmp_path: Path, damage: Damage) -> None
         contents(ledger)
 
 
+@pytest.mark.guarantee("G-DAMAGE-2")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: str(damage.__name__))
 @pytest.mark.parametrize("seal", [True, False])
 def test_damage_in_an_older_segment_is_found_and_never_sealed_over(
@@ -181,6 +184,7 @@ def test_damage_in_an_older_segment_is_found_and_never_sealed_over(
         assert tree(tmp_path) == before
 
 
+@pytest.mark.guarantee("G-TAIL-1")
 def test_a_tear_at_every_byte_of_the_last_record_keeps_the_others(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l")
     four = append_each(ledger, *TEXTS[:4])
@@ -211,6 +215,7 @@ def test_a_tear_at_every_byte_of_the_last_record_keeps_the_others(tmp_path: Path
         assert [path.read_bytes() for path in kept] == ([whole[four.offset : size]] if torn else [])
 
 
+@pytest.mark.guarantee("G-TAIL-1")
 def test_records_appended_after_a_tear_survive_the_next_opening(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l")
     four = append_each(ledger, *TEXTS[:4])
@@ -239,6 +244,7 @@ def test_a_torn_record_that_was_known_to_be_durable_is_damage(tmp_path: Path) ->
     assert tree(tmp_path) == before
 
 
+@pytest.mark.guarantee("G-BATCH-1")
 def test_whole_batches_of_a_partly_written_group_stay(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l")
     known = append_each(ledger, "before")

@@ -113,6 +113,7 @@ def test_the_golden_ledgers_hold_every_event() -> None:
     assert sorted(LAST) == sorted(MADE)
 
 
+@pytest.mark.guarantee("G-FORMAT-2")
 def test_a_golden_ledger_reads_as_it_was_written(root: Path) -> None:
     ledger = open_ledger(root)
 
@@ -189,6 +190,7 @@ def test_the_redactions_of_a_golden_ledger_read_as_they_were_written(tmp_path: P
     assert verify(root).redacted == 5
 
 
+@pytest.mark.guarantee("G-FORMAT-2")
 def test_a_golden_ledger_verifies_and_goes_on(root: Path) -> None:
     before = tree(root)
 
@@ -200,6 +202,7 @@ def test_a_golden_ledger_verifies_and_goes_on(root: Path) -> None:
     assert verify(root, end).ok
 
 
+@pytest.mark.guarantee("G-FORMAT-2")
 def test_the_writer_of_today_writes_the_golden_bytes(root: Path, tmp_path: Path) -> None:
     make(tmp_path / "today", root.name)
 
@@ -222,6 +225,7 @@ def raw_lines(root: Path) -> Iterator[bytes]:
         yield from data.splitlines()
 
 
+@pytest.mark.guarantee("G-FORMAT-1")
 def test_the_chain_can_be_checked_with_the_standard_library_alone(root: Path) -> None:
     identity = json.loads((root / "FORMAT").read_bytes())["format"]
     prev, seq = identity["genesis"], 0

@@ -33,6 +33,7 @@ from tests.support.ledgers import (
 )
 
 
+@pytest.mark.guarantee("G-ACK-3")
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -72,6 +73,7 @@ def test_a_short_write_without_an_error_is_continued(tmp_path: Path) -> None:
     assert files.calls.count("write") == 5
 
 
+@pytest.mark.guarantee("G-ACK-3")
 def test_after_a_failed_sync_the_old_file_is_never_synced_again(tmp_path: Path) -> None:
     files = OrderedFiles()
     ledger = open_ledger(tmp_path / "l", files=files)
@@ -89,6 +91,7 @@ def test_after_a_failed_sync_the_old_file_is_never_synced_again(tmp_path: Path) 
     assert contents(ledger) == ["one", "two"]
 
 
+@pytest.mark.guarantee("G-ACK-3")
 def test_another_process_follows_a_replaced_live_segment(tmp_path: Path) -> None:
     files = OrderedFiles()
     ledger, other = open_ledger(tmp_path / "l", files=files), open_ledger(tmp_path / "l")
@@ -111,6 +114,7 @@ def fail_twice(files: OrderedFiles) -> None:
     files.fail("sync", errno.EIO, times=2)
 
 
+@pytest.mark.guarantee("G-ACK-3")
 def test_if_the_copy_fails_too_the_ledger_is_read_only_for_every_process(tmp_path: Path) -> None:
     files, others = OrderedFiles(), OrderedFiles()
     ledger, other = (
@@ -199,6 +203,7 @@ def test_a_cure_whose_mark_cannot_be_removed_is_no_cure(tmp_path: Path) -> None:
     assert append_each(ledger, "two", known=known).seq == 3
 
 
+@pytest.mark.guarantee("G-ACK-2")
 def test_bytes_of_a_dead_writer_are_synced_again_before_they_are_believed(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l")
     known = append_each(ledger, "one")
@@ -219,6 +224,7 @@ def test_bytes_of_a_dead_writer_are_synced_again_before_they_are_believed(tmp_pa
     assert third.calls[-2:] == ["write", "sync"]
 
 
+@pytest.mark.guarantee("G-ACK-2")
 @pytest.mark.parametrize("call", ["write", "sync"])
 def test_a_tail_that_cannot_be_synced_again_moves_to_a_new_file(tmp_path: Path, call: str) -> None:
     ledger = open_ledger(tmp_path / "l")
@@ -236,6 +242,7 @@ def test_a_tail_that_cannot_be_synced_again_moves_to_a_new_file(tmp_path: Path, 
         assert [content_of(record) for record in writer.catch_up(known)] == ["two"]
 
 
+@pytest.mark.guarantee("G-TAIL-1")
 def test_a_tear_that_cannot_be_kept_aside_is_not_cut(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l")
     known = append_each(ledger, "one")

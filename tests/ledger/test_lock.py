@@ -157,6 +157,7 @@ def spawning() -> SpawnContext:
     return multiprocessing.get_context("spawn")
 
 
+@pytest.mark.guarantee("G-MANY-1")
 def test_processes_that_append_at_once_lose_and_double_nothing(
     tmp_path: Path, spawning: SpawnContext
 ) -> None:

@@ -1,5 +1,6 @@
 """File calls: whole writes, durable names, private modes."""
 
+import ctypes
 import errno
 import os
 from pathlib import Path
@@ -98,3 +99,72 @@ def test_reading_ends_where_the_file_ends(tmp_path: Path, monkeypatch: pytest.Mo
         assert read_exactly(fd, 5, 10) == b""
     finally:
         os.close(fd)
+
+
+def test_two_names_change_places(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "twö"
+    one.mkdir()
+    (one / "inside").write_bytes(b"1")
+    two.write_bytes(b"2")
+
+    OsFiles().exchange(one, two)
+
+    assert one.read_bytes() == b"2"
+    assert (two / "inside").read_bytes() == b"1"
+
+
+def test_what_the_system_says_of_an_exchange_is_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+
+    with pytest.raises(OSError, match="one") as caught:
+        OsFiles().exchange(tmp_path / "one", tmp_path / "missing")
+
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_a_library_without_the_call_is_said_to_lack_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_args, **_kwargs: object())
+
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - the code tells
+        OsFiles().exchange(tmp_path / "one", tmp_path / "two")
+
+    assert caught.value.errno == errno.ENOSYS
+
+
+class _Watching(OrderedFiles):
+    """Notes which directories are opened; one of them may not be read."""
+
+    def __init__(self, closed: Path) -> None:
+        super().__init__()
+        self.closed = closed
+        self.opened: list[Path] = []
+
+    def open_directory(self, path: Path) -> int:
+        if path == self.closed:
+            raise PermissionError
+        self.opened.append(path)
+        return super().open_directory(path)
+
+
+def test_the_names_of_all_parents_are_synced_but_of_those_that_may_not_be_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a" / "b" / "c"
+    path.mkdir(parents=True)
+    files = _Watching(tmp_path / "a")
+
+    files.sync_ancestors(path)
+
+    assert files.opened[:2] == [tmp_path / "a" / "b", tmp_path]
+    assert files.calls == ["sync_directory"] * len(files.opened)
+
+
+def test_the_names_of_another_mount_are_not_synced() -> None:
+    files = _Watching(Path("nowhere"))
+
+    files.sync_ancestors(Path("/dev"))
+    files.sync_ancestors(Path("/"))
+
+    assert files.opened == []

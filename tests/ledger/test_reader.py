@@ -225,6 +225,7 @@ def test_looking_up_records_reads_only_the_segments_that_hold_them(root: Path) -
         ledger.records_at([1])
 
 
+@pytest.mark.guarantee("G-FORMAT-3")
 def test_an_event_of_a_newer_program_stops_the_reader(root: Path) -> None:
     ledger = open_ledger(root)
     append_each(ledger, "a", "b")

@@ -24,6 +24,7 @@ from tests.support.ledgers import (
 )
 
 
+@pytest.mark.guarantee("G-SEAL-1")
 @pytest.mark.parametrize("codec", ["zst", "gz"])
 def test_rolled_segments_are_sealed_and_read_as_before(tmp_path: Path, codec: Codec) -> None:
     options = LedgerOptions(segment_bytes_max=1, codec=codec)
@@ -80,6 +81,7 @@ def test_a_seal_that_fails_can_be_run_again(tmp_path: Path, call: str) -> None:
     assert verify(tmp_path / "l", end).ok
 
 
+@pytest.mark.guarantee("G-SEAL-1")
 @pytest.mark.parametrize("codec", ["zst", "gz"])
 @pytest.mark.parametrize("bad", [b"", b"short", None])
 def test_a_copy_that_does_not_inflate_to_the_original_is_thrown_away(
@@ -101,6 +103,7 @@ def test_a_copy_that_does_not_inflate_to_the_original_is_thrown_away(
     assert contents(ledger) == ["one"]
 
 
+@pytest.mark.guarantee("G-SEAL-1")
 def test_a_raw_twin_of_a_bad_sealed_file_is_kept(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l", options=SMALL)
     append_each(ledger, "one")
@@ -115,6 +118,23 @@ def test_a_raw_twin_of_a_bad_sealed_file_is_kept(tmp_path: Path) -> None:
         open_sealer(ledger).run()
 
     assert raw.read_bytes() == data
+
+
+def test_a_raw_twin_goes_once_the_manifest_that_names_its_sealed_file_is_durable(
+    tmp_path: Path,
+) -> None:
+    ledger = open_ledger(tmp_path / "l", options=SMALL)
+    append_each(ledger, "one")
+    raw = ledger.layout.raw(1)
+    data = raw.read_bytes()
+    open_sealer(ledger).run()
+    raw.write_bytes(data)
+    files = OrderedFiles()
+
+    open_sealer(open_ledger(tmp_path / "l", files=files)).run()
+
+    assert files.calls == ["open_lock", "open_lock", "sync_directory", "unlink", "sync_directory"]
+    assert not raw.exists()
 
 
 def test_a_sealed_file_nobody_names_goes_only_if_its_raw_twin_is_there(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_a_clean_ledger_of_every_kind_of_segment_is_clean(root: Path) -> None:
     assert tree(root) == before
 
 
+@pytest.mark.guarantee("G-DAMAGE-1", "G-VERIFY-1")
 def test_every_flipped_byte_is_noticed_and_nothing_is_changed(root: Path) -> None:
     end = make_all_kinds(root)
     missed = []
@@ -88,6 +89,7 @@ def test_every_flipped_byte_is_noticed_and_nothing_is_changed(root: Path) -> Non
     assert verify(root, end).ok
 
 
+@pytest.mark.guarantee("G-DAMAGE-1", "G-VERIFY-1")
 def test_every_truncation_is_noticed_and_nothing_is_changed(root: Path) -> None:
     end = make_all_kinds(root)
     missed = []
@@ -108,6 +110,7 @@ def test_every_truncation_is_noticed_and_nothing_is_changed(root: Path) -> None:
     assert missed == []
 
 
+@pytest.mark.guarantee("G-DAMAGE-1")
 @pytest.mark.parametrize("extra", [b"\n", b"x", b"{}\n", bytes(100)])
 def test_every_appended_byte_is_noticed(root: Path, extra: bytes) -> None:
     make_all_kinds(root)
@@ -120,6 +123,7 @@ def test_every_appended_byte_is_noticed(root: Path, extra: bytes) -> None:
         (root / name).write_bytes(data)
 
 
+@pytest.mark.guarantee("G-DAMAGE-1")
 def test_every_missing_file_is_noticed(root: Path) -> None:
     end = make_all_kinds(root)
     for name, data in tree(root).items():

@@ -152,3 +152,15 @@ def test_a_workspace_without_memories_is_healthy(client: Client) -> None:
     seen = client.store.reads.run(Call(), look)
     assert not any(msgspec.structs.astuple(seen))
     assert client.health().expired_count == 0
+
+
+def test_what_the_doctor_finds_is_an_issue_with_what_to_do(home: Home, client: Client) -> None:
+    client.add("kept")
+    home.path.chmod(0o755)
+    leftover = home.path / "ledger" / "FORMAT.tmp"
+    leftover.touch(0o600)
+    warned = client.health()
+
+    assert warned.status == "warning"
+    assert any("FORMAT.tmp; delete them" in each for each in warned.issues)
+    assert any("other users may use" in each and "chmod" in each for each in warned.issues)

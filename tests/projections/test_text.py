@@ -434,6 +434,7 @@ def test_fts5_sees_exactly_our_terms(text: str) -> None:
     assert [term for (term,) in rows] == terms(text).split()
 
 
+@pytest.mark.guarantee("G-QUERY-1")
 @given(TEXTS)
 def test_every_text_finds_itself_and_no_query_is_an_error(text: str) -> None:
     query = parse_query(text)

@@ -148,6 +148,7 @@ def write(
     return known
 
 
+@pytest.mark.guarantee("G-ACK-1")
 @settings(max_examples=30)
 @given(
     st.lists(
@@ -186,6 +187,7 @@ def test_nothing_committed_is_lost_over_openings_tears_rolls_and_seals(
     assert verify(root, known).ok
 
 
+@pytest.mark.guarantee("G-BATCH-1")
 @settings(max_examples=30)
 @given(GROUPS.filter(bool), st.data())
 def test_a_cut_anywhere_leaves_whole_batches_of_a_prefix(
@@ -212,6 +214,7 @@ def test_a_cut_anywhere_leaves_whole_batches_of_a_prefix(
     assert verify(root, end).ok
 
 
+@pytest.mark.guarantee("G-DAMAGE-1")
 @settings(max_examples=30)
 @given(GROUPS.filter(bool), st.data())
 def test_a_flipped_bit_is_noticed_and_never_changes_what_is_read(

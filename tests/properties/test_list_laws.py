@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def in_order(memories: list[Memory], ids: list[str], order: str) -> list[str]:
     ]
 
 
+@pytest.mark.guarantee("G-FILTER-1")
 @few
 @given(
     history=histories,
@@ -57,6 +59,7 @@ def test_a_list_holds_what_a_scan_finds_in_its_order(
         assert home.rebuilt().listed(order=order, **asked) == found
 
 
+@pytest.mark.guarantee("G-PAGE-1")
 @few
 @given(
     history=histories,
@@ -99,6 +102,7 @@ def pieces(client: Client, asked: dict[str, Any], limit: int) -> Iterator[str]:
         cursor = part.next_cursor
 
 
+@pytest.mark.guarantee("G-PAGE-1")
 @few
 @given(history=histories, wanted=filters, more=more, limit=st.integers(1, 7))
 def test_an_export_in_pieces_holds_what_a_scan_finds_by_layer_and_newest_first(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -274,6 +275,7 @@ def scored(memories: list[Found]) -> list[tuple[str, float]]:
 histories = st.lists(steps, min_size=1, max_size=25)
 
 
+@pytest.mark.guarantee("G-FILTER-1")
 @settings(max_examples=settings().max_examples // 2)
 @given(history=histories, query=queries, wanted=filters, limit=st.integers(1, 7))
 def test_a_word_search_finds_what_a_scan_finds(
@@ -293,6 +295,7 @@ def test_a_word_search_finds_what_a_scan_finds(
         assert scored(home.rebuilt().pages(query, limit=limit, **wanted)) == scored(found)
 
 
+@pytest.mark.guarantee("G-FILTER-1")
 @settings(max_examples=settings().max_examples // 2)
 @given(history=histories, text=substrings, wanted=filters, limit=st.integers(1, 7))
 def test_an_exact_search_finds_what_a_scan_finds_whatever_waits_to_be_indexed(

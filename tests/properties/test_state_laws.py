@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -762,6 +763,7 @@ class Histories(RuleBasedStateMachine):
         result = client.undo(**arguments)
         assert result.undone
         assert result.undone_position == position
+        assert result.position is not None
         assert set(result.memories) == set(done.before)
         self._model.done(
             done.workspace,
@@ -876,6 +878,9 @@ def _frozen(value: Any) -> str:
     return repr(sorted(value.items()))
 
 
+@pytest.mark.guarantee(
+    "G-TABLES-1", "G-UNDO-1", "G-HISTORY-1", "G-CHAIN-1", "G-REPEAT-1", "G-STALE-1", "G-DELETE-1"
+)
 def test_live_tables_equal_a_replay_and_answers_equal_a_dict() -> None:
     run_state_machine_as_test(
         Histories,
@@ -899,6 +904,7 @@ moves = st.tuples(
 )
 
 
+@pytest.mark.guarantee("G-CHAIN-1")
 @settings(max_examples=settings().max_examples // 2)
 @given(st.lists(moves, min_size=4, max_size=30))
 def test_chains_of_one_file_stay_whole_whatever_is_put_in_deleted_and_undone(

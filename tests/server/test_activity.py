@@ -230,6 +230,7 @@ def test_a_full_queue_loses_the_oldest_notes_and_counts_them(
     assert recording.queries() == [str(number) for number in range(10, NOTES_MAX + 10)]
 
 
+@pytest.mark.guarantee("G-QUIET-1")
 def test_a_locked_file_holds_up_no_call_and_loses_nothing(recording: Recording) -> None:
     recording.search("a", query="before")
     assert recording.recorder.flush(LONG_S)
@@ -299,6 +300,7 @@ def test_a_folder_that_may_not_be_written_switches_it_off_with_one_line(
     assert "Read-only file system" in recording.lines[0]
 
 
+@pytest.mark.guarantee("G-QUIET-1")
 @pytest.mark.parametrize("damage", ["cut", "garbage", "folder"])
 def test_damage_costs_old_activity_and_no_call(recording: Recording, damage: str) -> None:
     recording.search("before")

@@ -27,6 +27,7 @@ def test_an_export_without_a_limit_is_complete(cli: Shell) -> None:
     assert "2 of 450; next part: --cursor " in part.err
 
 
+@pytest.mark.guarantee("G-OUTPUT-1")
 def test_an_export_goes_to_a_file_of_its_owner_and_replaces_none_unless_forced(
     cli: Shell, tmp_path: Path
 ) -> None:
@@ -97,6 +98,7 @@ def write_half(target: Path, failure: BaseException) -> None:
         raise failure
 
 
+@pytest.mark.guarantee("G-OUTPUT-1")
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(), CommandError(4, "x", "x")])
 @pytest.mark.parametrize("before", [{}, {"out": "old"}])
 def test_a_file_that_is_not_finished_is_never_in_place(
@@ -117,6 +119,7 @@ def write_late(target: Path) -> None:
         target.write_text("theirs")
 
 
+@pytest.mark.guarantee("G-OUTPUT-1")
 def test_a_file_that_came_to_be_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "out"
 

@@ -56,6 +56,7 @@ def test_the_installed_command_stores_finds_and_prints_json(tmp_path: Path) -> N
     assert (added.err, found.err) == ("", "")
 
 
+@pytest.mark.guarantee("G-STATUS-1")
 def test_statuses_tell_usage_refusal_and_what_is_not_possible_now_apart(tmp_path: Path) -> None:
     home = tmp_path / "home"
     installed(home, "add", "x")
@@ -74,6 +75,7 @@ def test_statuses_tell_usage_refusal_and_what_is_not_possible_now_apart(tmp_path
     assert statuses == [0, 2, 2, 3, 4, 4]
 
 
+@pytest.mark.guarantee("G-STATUS-1")
 def test_a_damaged_ledger_ends_a_write_with_1_and_reading_goes_on(tmp_path: Path) -> None:
     kept = installed(tmp_path, "add", "kept", "--json").id
     installed(tmp_path, "add", "lost")
@@ -209,6 +211,7 @@ def test_ctrl_c_while_reading_input_ends_with_130_and_stores_nothing(tmp_path: P
     assert installed(tmp_path, "list", "--json").json["total"] == 1
 
 
+@pytest.mark.guarantee("G-DATA-1")
 def test_stored_text_cannot_steer_the_terminal_that_shows_it(tmp_path: Path) -> None:
     memory = installed(tmp_path, "add", "-", "--json", stdin=HOSTILE.encode()).id
     commands = (["list"], ["search", "markup"], ["get", memory], ["export", "--format", "markdown"])

@@ -177,6 +177,7 @@ def test_a_child_that_serves_another_home_has_none_of_our_settings(home: Path) -
 # ---------------------------------------------------------------------------- refusals
 
 
+@pytest.mark.guarantee("G-SETTINGS-1")
 @pytest.mark.parametrize(
     ("variable", "text", "accepted"),
     [
@@ -230,6 +231,7 @@ def test_a_time_zone_that_is_none_is_refused(name: str) -> None:
     assert said.endswith("such as Europe/Berlin")
 
 
+@pytest.mark.guarantee("G-SETTINGS-1")
 @pytest.mark.parametrize(
     ("line", "said"),
     [

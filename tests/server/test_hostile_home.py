@@ -144,6 +144,7 @@ def test_deleting_a_predecessor_does_not_stretch_its_successor_into_the_past(hom
     assert client.found("office") == [lisbon]
 
 
+@pytest.mark.guarantee("G-PAST-1")
 def test_a_replay_judges_expiry_by_the_time_that_was_asked(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,6 +89,16 @@ def test_arguments_are_checked_as_those_of_a_tool_are(tmp_path: Path) -> None:
         assert memory.list(ListArgs()).total == 0
 
 
+def test_only_text_that_is_no_unicode_counts_as_repaired(tmp_path: Path) -> None:
+    with open_store(tmp_path) as memory:
+        whole = memory.add(AddArgs(content="herons wade", layer="semantic", tags=("bird", "water")))
+        found = memory.search(SearchArgs(query="heron", tags=("bird",)))
+        broken = memory.add(AddArgs(content="herons", layer="semantic", tags=("half \ud83e",)))
+
+    assert whole.notes == found.notes == ()
+    assert "U+FFFD" in broken.notes[0]
+
+
 def test_workspaces_do_not_see_each_other(tmp_path: Path) -> None:
     with open_store(tmp_path, workspace="one") as one, open_store(tmp_path) as other:
         one.add(AddArgs(content="herons wade", layer="semantic"))

@@ -70,6 +70,7 @@ def test_at_level_info_it_logs_what_the_store_does(tmp_path: Path) -> None:
     assert not any("memory_add" in line for line in lines)
 
 
+@pytest.mark.guarantee("G-LOG-1")
 def test_at_level_debug_it_logs_every_request_and_never_what_was_said(tmp_path: Path) -> None:
     answers, lines = served(tmp_path, "debug", *requests())
 

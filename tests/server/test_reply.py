@@ -1,6 +1,7 @@
 """Replies: what may be cut, and what is said of it."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def size(entry: Memory) -> int:
     return len(entry.content) + (len(msgspec.json.encode(entry.meta)) if entry.meta else 0)
 
 
+@pytest.mark.guarantee("G-REPLY-1")
 @given(ENTRIES)
 def test_a_reply_is_bounded_and_marks_all_that_it_cut_and_nothing_else(
     lengths: list[tuple[int, int]],

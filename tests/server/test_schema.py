@@ -176,6 +176,7 @@ TEXT = "a string of at least 1 and at most 5 characters"
 WEIGHT = "a number (above 0, below 1)"
 
 
+@pytest.mark.guarantee("G-INPUT-1")
 @pytest.mark.parametrize(
     ("arguments", "field", "expected", "got"),
     [

@@ -102,6 +102,7 @@ def test_a_client_with_few_tools_still_has_resources_and_prompts(tmp_path: Path)
     assert [prompt["name"] for prompt in prompts] == ["recall", "context-load", "journal"]
 
 
+@pytest.mark.guarantee("G-NEWS-1")
 def test_a_subscriber_is_told_of_its_own_writes_and_of_those_of_others(tmp_path: Path) -> None:
     uri = "memory://layer/procedural"
     with served(tmp_path) as peer, home_at(tmp_path) as home:

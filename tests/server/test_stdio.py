@@ -167,6 +167,7 @@ def test_ids_come_back_with_the_type_they_had(peer: Peer) -> None:
 # ---------------------------------------------------------------------------- one thing on stdout
 
 
+@pytest.mark.guarantee("G-STDOUT-1")
 def test_whatever_a_tool_prints_goes_to_standard_error(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("wb") as stderr, started(stderr=stderr.fileno()) as peer:
         answer = peer.handshake().ask(call(1, "speak"))
@@ -292,6 +293,7 @@ def test_a_call_deaf_to_its_cancellation_stays_unanswered(peer: Peer, gate: Path
     assert peer.rest() == []
 
 
+@pytest.mark.guarantee("G-ANSWER-1")
 def test_cancelling_at_any_moment_gives_at_most_one_answer_and_never_an_error(
     peer: Peer,
 ) -> None:
@@ -321,6 +323,7 @@ def test_malformed_cancellations_are_ignored(peer: Peer) -> None:
 # ---------------------------------------------------------------------------- the end
 
 
+@pytest.mark.guarantee("G-ANSWER-1")
 def test_requests_followed_at_once_by_the_end_of_input_are_all_answered() -> None:
     lines = [initialize(0), *(call(number, "note", text="x") for number in range(1, 30))]
     data = b"\n".join(json.dumps(line).encode() for line in lines)
@@ -331,6 +334,7 @@ def test_requests_followed_at_once_by_the_end_of_input_are_all_answered() -> Non
     assert sorted(ids) == list(range(30))
 
 
+@pytest.mark.guarantee("G-ANSWER-1")
 def test_calls_running_at_the_end_of_input_are_answered(tmp_path: Path) -> None:
     paths = gates(tmp_path, 3)
     with started(f"closed={tmp_path / 'closed'}") as peer:
@@ -381,6 +385,7 @@ def test_open_requests_to_listen_are_answered_at_the_end_and_hold_nothing_up(end
     assert status == 0
 
 
+@pytest.mark.guarantee("G-ANSWER-1")
 def test_a_call_running_at_a_signal_is_answered(gate: Path, tmp_path: Path) -> None:
     with started(f"closed={tmp_path / 'closed'}") as peer:
         peer.handshake().send(call(1, "hold", gate=str(gate)))

@@ -477,6 +477,7 @@ def test_any_row_of_known_words_is_a_span_that_is_not_empty_or_is_refused(
             assert "expected a date" in str(refused)  # noqa: PT017 - most are refused, some are not
 
 
+@pytest.mark.guarantee("G-DATE-1")
 @given(st.text(max_size=40), moments)
 def test_any_text_at_all_is_understood_or_refused(text: str, now_us: int) -> None:
     try:

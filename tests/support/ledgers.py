@@ -145,6 +145,10 @@ class OrderedFiles(QuickFiles):
         self._enter("rename")
         super().rename(source, target)
 
+    def exchange(self, one: Path, two: Path) -> None:
+        self._enter("exchange")
+        super().exchange(one, two)
+
     def unlink(self, path: Path) -> None:
         self._enter("unlink")
         super().unlink(path)

@@ -27,7 +27,7 @@ from server.schema import json_schema
 from server.tool import Tool
 from server.tool_entry import ENTRIES, encode_entries
 from server.tools import make_tools
-from tests.support import mnemon
+from tests.support import guarantees, integrity, mnemon
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -172,7 +172,59 @@ def mnemon_faults() -> str:
     return _table(("mnemon-mcp 1.3.0", "mnemolog"), rows)
 
 
+def promises() -> str:
+    """List the promises that the README makes, with their ids."""
+    return _table(("promise", "id"), guarantees.readme_rows())
+
+
+def edits() -> str:
+    """List the public suite's edits of the files."""
+    return _table(
+        ("edit", "what it does to a memory"),
+        [(name, what) for name, what in (text.split(", ", 1) for text in integrity.EDITS.values())],
+    )
+
+
+def edit_results() -> str:
+    """Show what became of each edit, by what was edited and what was asked."""
+    numbers = [text.split(",")[0] for text in integrity.EDITS.values()]
+    rows = [
+        (row.edited, row.asked, *(integrity.VERDICTS[letter] for letter in row.verdicts))
+        for row in integrity.AT_REST
+    ]
+    return _table(("edited", "asked", *numbers), rows)
+
+
+def edit_reasons() -> str:
+    """Say why what was accepted was."""
+    numbers = [text.split(",")[0] for text in integrity.EDITS.values()]
+    rows = []
+    for row in integrity.AT_REST:
+        found = [
+            number for number, letter in zip(numbers, row.verdicts, strict=True) if letter == "a"
+        ]
+        if found:
+            rows.append((row.edited, row.asked, ", ".join(found), row.accepted_because))
+    return _table(("edited", "asked", "accepted", "why"), rows)
+
+
+def front_door() -> str:
+    """Show what became of each attack through the tools."""
+    rows = [
+        (f"`{row.attack}`", row.tries, "kept out" if row.kept_out else "surfaced", row.because)
+        for row in integrity.FRONT_DOOR
+    ]
+    return _table(("attack", "what the attacker does", "result", "why"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "promises": promises,
+    "promise-links": guarantees.links,
+    "guarantees": guarantees.page,
+    "edits": edits,
+    "edit-results": edit_results,
+    "edit-reasons": edit_reasons,
+    "front-door": front_door,
     "tool-list": tool_list,
     "tool-reference": tool_reference,
     "resource-list": resource_list,
@@ -320,6 +372,8 @@ def _accepted(field: Json) -> str:
         return str(field["$ref"]).rsplit("/", 1)[-1]
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
+    if "anyOf" in field:
+        return ", or ".join(map(_accepted, field["anyOf"]))
     match field["type"]:
         case "array":
             bound = f" (at most {field['maxItems']})" if "maxItems" in field else ""

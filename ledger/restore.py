@@ -1,0 +1,367 @@
+"""The restore: a copy of a ledger is put back into a home, and what was erased stays erased.
+
+It is prepared in a folder beside the ledger: copied from a source that is only read, verified,
+and rid of every text that a redaction has taken away since the copy was made. Then it takes the
+ledger's name in one step; what had that name is kept aside.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from msgspec import Struct
+
+from ledger.backups import LedgerCopy, Progress
+from ledger.clock import Clock
+from ledger.errors import (
+    BackupDamagedError,
+    BackupRefusedError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerNotFoundError,
+    LedgerWriteError,
+)
+from ledger.events import MemoryRedacted, RedactedRecord
+from ledger.ids import IdSource
+from ledger.instants import format_us
+from ledger.layout import Layout
+from ledger.lock import FileLock
+from ledger.osfile import OsFiles, write_reason
+from ledger.reader import LogReader
+from ledger.record import NEVER_ERASED, Position
+from ledger.redact import Redactor
+from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
+from ledger.store import Ledger, LedgerOptions, read_identity
+from ledger.verify import VerifyReport, verify
+from ledger.writer import Batch, NewEvent
+
+LEDGER = "ledger"
+"""Name of a ledger's folder in its home."""
+
+_PREPARED = f"{LEDGER}.partial-"
+_REPLACED = f"{LEDGER}.replaced-"
+_LOCK = "RESTORE"
+
+
+class RestoreReport(Struct, frozen=True, kw_only=True):
+    """What was put back.
+
+    Attributes:
+        path: the ledger's folder.
+        ledger: its id.
+        events: how many records it holds now.
+        last: the point after the last of them.
+        copied: the point up to which they come from the copy; what follows says what was erased.
+        erased: how many payloads of the copy were erased, because a redaction had taken them away.
+        redacted: how many records have no payload in all.
+        replaced: where the ledger is that was there before; None if there was none.
+    """
+
+    path: Path
+    ledger: str
+    events: int
+    last: Position
+    copied: Position
+    erased: int
+    redacted: int
+    replaced: Path | None
+
+
+class Restoration:
+    """A copy that is ready to take the ledger's place, as a context manager.
+
+    What was prepared and not put in place is removed at the end of the block.
+
+    Attributes:
+        ledger: the prepared ledger, open in the folder where it was prepared.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        home: Path,
+        *,
+        replace: bool,
+        clock: Clock,
+        ids: IdSource,
+        files: OsFiles | None = None,
+        options: LedgerOptions | None = None,
+        lock_timeout_s: float = 30.0,
+        progress: Progress = lambda _phase, _done, _total: None,
+    ) -> None:
+        """Take what is needed; the work begins with the block.
+
+        Args:
+            source: a ledger's folder, or the home of one. It is only read.
+            home: where the ledger is to be `<home>/ledger`; made if it is missing.
+            replace: whether a ledger that is there may be put aside.
+            clock: dates the records that say what was erased.
+            ids: mints their salts.
+            files: the system's file calls; the real ones unless given.
+            options: how the ledger is kept.
+            lock_timeout_s: how long to wait, in seconds, for each lock.
+            progress: told of each segment.
+        """
+        self._source = Layout(source if (source / "FORMAT").exists() else _inner(source))
+        self._home = home.absolute()
+        self._present = Layout(self._home / LEDGER)
+        self._may_replace = replace
+        self._clock = clock
+        self._ids = ids
+        self._files = files or OsFiles()
+        self._options = options
+        self._timeout_s = lock_timeout_s
+        self._progress = progress
+        self._erased = 0
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Copy, verify and redact; nothing of the home is changed but its list of redactions.
+
+        Raises:
+            LedgerNotFoundError: the source holds no ledger.
+            BackupDamagedError: the source is damaged, or ends in bytes that no append finished.
+            BackupRefusedError: the home has a ledger and `replace` is not given.
+            LedgerError: the source cannot be read, or the home not written.
+            LockTimeoutError: another restore is at work in this home.
+        """
+        with self._undo:
+            try:
+                self._prepare()
+            except OSError as error:
+                raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
+            self._undo = self._undo.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove what is still there of what was prepared."""
+        self._undo.close()
+
+    def put_in_place(self) -> RestoreReport:
+        """Give the prepared ledger its name.
+
+        Raises:
+            BackupDamagedError: it is not what it should be.
+            LockTimeoutError: a writer kept the lock of the ledger that is there.
+            LedgerWriteError: the disk refuses. The ledger in place is the old one or the new one.
+        """
+        prepared = self.ledger.layout.root
+        self.ledger.close()
+        report = self._verified(prepared, self._copied)
+        try:
+            replaced = self._swap(prepared)
+        except OSError as error:
+            raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
+        return RestoreReport(
+            path=self._present.root,
+            ledger=self.ledger.id,
+            events=report.events,
+            last=report.last,
+            copied=self._copied,
+            erased=self._erased,
+            redacted=report.redacted,
+            replaced=replaced,
+        )
+
+    # ------------------------------------------------------------------ preparing
+
+    def _prepare(self) -> None:
+        if _is_there(self._present.root) and not self._may_replace:
+            raise BackupRefusedError(self._home, reason="ledger_exists")
+        report = self._verified(self._source.root, None)
+        identity = read_identity(self._source)
+        assert identity is not None, "it has been verified"
+        self._files.ensure_directory(self._home)
+        self._lock_home()
+        self._copied = report.last
+        prepared = self._home / f"{_PREPARED}{self._ids.new_id()}"
+        self._undo.callback(shutil.rmtree, prepared, ignore_errors=True)
+        copy = LedgerCopy(self._source, identity, prepared, files=self._files)
+        copy.take_notes()
+        copy.take(report.last, self._progress)
+        self.ledger = Ledger.open_existing(
+            prepared, clock=self._clock, ids=self._ids, files=self._files, options=self._options
+        )
+        self._undo.callback(self.ledger.close)
+        self._redact()
+
+    def _lock_home(self) -> None:
+        """Be the only restore in this home, and remove what one left that was cut short."""
+        lock = FileLock(self._home / _LOCK, self._files)
+        self._undo.callback(lock.close)
+        lock.acquire(self._timeout_s)
+        self._undo.callback(lock.release)
+        for path in self._home.glob(f"{_PREPARED}*"):
+            shutil.rmtree(path)
+
+    def _verified(self, root: Path, known: Position | None) -> VerifyReport:
+        self._progress("verify", 0, 1)
+        report = verify(root, known)
+        self._progress("verify", 1, 1)
+        # An unfinished end counts too: it may be a record that was acknowledged and went bad since.
+        if not report.ok:
+            raise BackupDamagedError(root, report.problems)
+        return report
+
+    # ------------------------------------------------------------------ what was erased since
+
+    def _redact(self) -> None:
+        kept = RedactionList(self._home, files=self._files, lock_timeout_s=self._timeout_s)
+        kept.add(self._known_to_the_present())
+        back = outstanding(self.ledger, kept.entries())
+        if back:
+            self._name(back)
+        standing = _named_and_standing(self.ledger)
+        redactor = Redactor(self.ledger, lock_timeout_s=self._timeout_s)
+        self._undo.callback(redactor.close)
+        redactor.rewrite(standing)
+        self._erased = len(standing)
+
+    def _known_to_the_present(self) -> Iterable[ErasedRecord]:
+        """Yield what the ledger that is there knows of redactions, as far as it can be read."""
+        with suppress(LedgerError):
+            identity = read_identity(self._present)
+            if identity is None or identity.ledger != self.ledger.id:
+                return
+            reader = LogReader(self._present, identity)
+            for record in reader.read_tolerant(Position.start, _never_mind):
+                if isinstance(record.payload, MemoryRedacted):
+                    for target in record.payload.targets:
+                        yield ErasedRecord(
+                            ledger=identity.ledger,
+                            redaction=record.payload.redaction,
+                            seq=target.seq,
+                            digest=target.digest,
+                        )
+
+    def _name(self, back: list[Outstanding]) -> None:
+        """Append that these records are erased, one event a subject and redaction.
+
+        The actor is the erased record's own, which this ledger surely knows; the cause is the
+        redaction, which shows that it was carried over.
+        """
+        with self.ledger.lock(self._timeout_s) as writer:
+            previous: dict[str, int] = {}
+            for record in writer.catch_up(None):
+                previous[record.header.sub] = record.seq
+            group = writer.group()
+            back = sorted(back, key=_subject)
+            for (redaction, workspace, subject), found in groupby(back, key=_subject):
+                records = [each.record for each in found]
+                event = MemoryRedacted(
+                    salt=self._ids.new_salt(),
+                    redaction=redaction,
+                    targets=tuple(
+                        RedactedRecord(seq=each.seq, digest=each.digest) for each in records
+                    ),
+                )
+                group.add(
+                    Batch(
+                        workspace,
+                        records[0].header.act,
+                        [NewEvent(subject, event, previous[subject])],
+                        cause=redaction,
+                    )
+                )
+                previous[subject] = group.end.seq
+            group.commit()
+
+    # ------------------------------------------------------------------ taking the place
+
+    def _swap(self, prepared: Path) -> Path | None:
+        present = self._present.root
+        if not _is_there(present):
+            self._files.rename_file(prepared, present)
+            return None
+        stamp = format_us(self._clock.now_us()).replace(":", "").replace("-", "")
+        aside = self._home / f"{_REPLACED}{stamp}"
+        if aside.exists():
+            aside = aside.with_name(f"{aside.name}-{self._ids.new_id()}")
+        with ExitStack() as held:
+            # First the sealer's, as whoever seals or redacts does.
+            for path in (self._present.seal_lock, self._present.lock):
+                if path.exists():
+                    lock = FileLock(path, self._files)
+                    held.callback(lock.close)
+                    lock.acquire(self._timeout_s)
+                    held.callback(lock.release)
+            folder = self._files.open_directory(self._home)
+            held.callback(self._files.close, folder)
+            self._change_places(prepared, present, aside)
+            self._files.sync_directory(folder)
+        return aside
+
+    def _change_places(self, prepared: Path, present: Path, aside: Path) -> None:
+        """Give the prepared ledger the name of the present one, and that one a name aside."""
+        # The prepared one takes the name that nothing ever removes, then the two change names: so
+        # at no moment is there no ledger, and whatever dies here loses none.
+        self._files.rename(prepared, aside)
+        try:
+            self._files.exchange(aside, present)
+        except OSError as error:
+            self._files.rename(aside, prepared)
+            if error.errno not in {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}:
+                raise
+        else:
+            return
+        # A file system that cannot exchange: for a moment there is no ledger.
+        self._files.rename(present, aside)
+        try:
+            self._files.rename(prepared, present)
+        except OSError:
+            self._files.rename(aside, present)
+            raise
+
+
+def _inner(source: Path) -> Path:
+    """Return the ledger's folder of a home.
+
+    Raises:
+        LedgerNotFoundError: it has none.
+    """
+    if not (source / LEDGER / "FORMAT").exists():
+        raise LedgerNotFoundError(source)
+    return source / LEDGER
+
+
+def _is_there(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _never_mind(_: LedgerDamagedError) -> None:
+    """Go on behind damage."""
+
+
+def _subject(each: Outstanding) -> tuple[str, str, str]:
+    return each.redaction, each.record.header.ws, each.record.header.sub
+
+
+def _named_and_standing(ledger: Ledger) -> dict[int, str]:
+    """Return the records that redactions of the ledger name and whose payload stands."""
+    named = {
+        (target.seq, target.digest)
+        for record in ledger.read(Position.start)
+        if isinstance(record.payload, MemoryRedacted)
+        for target in record.payload.targets
+    }
+    found = ledger.records_at({seq for seq, _ in named})
+    return {
+        seq: digest
+        for seq, digest in named
+        if (record := found.get(seq)) is not None
+        and record.digest == digest
+        and record.payload is not None
+        and record.header.type not in NEVER_ERASED
+    }
