@@ -40,11 +40,12 @@ from projections.queries import workspace_rid
 from projections.redactions import contents_at, id_of_any, targets_of, unfinished
 from projections.snippet import snippet
 from server.activity import ActivityRecorder
-from server.commands import IDS_MAX, RedactArgs
+from server.commands import IDS_MAX
 from server.commit import Command, Committer
 from server.copies import copies_from
 from server.errors import BusyError, UseCaseError
 from server.reads import ReadSide
+from server.redaction_args import RedactArgs
 from server.redaction_decisions import (
     AgainArgs,
     CompleteArgs,

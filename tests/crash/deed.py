@@ -15,9 +15,10 @@ from ledger import LedgerError, MemoryAdded, Position, RandomIds, SystemClock, b
 from projections.connection import STORAGE_ERRORS
 from projections.errors import ProjectionError
 from server.bootstrap import Store
-from server.commands import AddArgs, RedactArgs
+from server.commands import AddArgs
 from server.config import Config
 from server.errors import UseCaseError
+from server.redaction_args import RedactArgs
 from server.tool import Call
 
 REFUSED: Final = 3
