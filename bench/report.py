@@ -180,7 +180,9 @@ def _proofs(size: int) -> list[Row]:
         return []
     rows: list[Row] = []
     for key, text in proofs.WORK.items():
-        seen = result[key]
+        seen = result.get(key)
+        if seen is None:  # measured before there was such a thing
+            continue
         resident = seen["peak_resident_mib"]
         aim = _judged(f"< {PROOF_RESIDENT_MIB_MAX} MiB", resident >= PROOF_RESIDENT_MIB_MAX)
         rows.append(

@@ -69,7 +69,8 @@ Segment
 
     Sealed, it is one zstd (or gzip) frame of exactly the rolled file's bytes, with checksum and
     content size. A reader believes it if size and SHA-256 of the file are the manifest's, the frame
-    ends, nothing follows it, the content has `raw_bytes`, and footer and count agree.
+    ends, nothing follows it, the content has `raw_bytes` (1 GiB at most), and footer and count
+    agree.
 
 Appending (legal order of calls)
     with ledger.lock(timeout_s) as writer:

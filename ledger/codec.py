@@ -100,6 +100,7 @@ def inflate_chunks(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
     Raises:
         CodecError: the frame is bad, cut or followed by something; what was good was yielded.
     """
+    step = _STEP_BYTES[codec]
     inflater: Any
     failures: tuple[type[Exception], ...]
     if codec == "gz":
@@ -112,12 +113,11 @@ def inflate_chunks(chunks: Iterable[bytes], codec: Codec) -> Iterator[bytes]:
         # An object that has met its end refuses more with EOFError.
         inflater = zstandard.ZstdDecompressor().decompressobj()
         failures = (zstandard.ZstdError, EOFError)
-    step_bytes = _STEP_BYTES[codec]
     try:
         for chunk in chunks:
             # Small steps, for a frame may inflate to a thousand times its size.
-            for at in range(0, len(chunk), step_bytes):
-                if piece := inflater.decompress(chunk[at : at + step_bytes]):
+            for at in range(0, len(chunk), step):
+                if piece := inflater.decompress(chunk[at : at + step]):
                     yield piece
     except failures as error:
         raise CodecError(str(error)) from error

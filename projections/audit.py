@@ -84,12 +84,12 @@ _KINDS: Final = (
 )
 
 # CROSS JOIN: the planner would rather read every version than look each deleted memory up.
-_SAYING: Final = (
-    "SELECT rid FROM memories WHERE {column} IN ({marks}) UNION ALL "
+_ABOUT: Final = (
+    "SELECT rid FROM memories WHERE entity_name IN ({marks}) UNION ALL "
     "SELECT v.rid FROM tombstones t CROSS JOIN memory_versions v ON v.rid = t.rid "
-    "WHERE v.state IS NOT NULL AND json_extract(v.state, '$.{column}') IN ({marks})"
+    "WHERE v.state IS NOT NULL AND json_extract(v.state, '$.entity_name') IN ({marks})"
 )
-"""The rids of memories whose column says one of some values, or said it before they were gone."""
+"""The rids of memories about an entity, or that were before they were gone."""
 
 _IN_WORKSPACE: Final = (
     "(EXISTS (SELECT 1 FROM memories m WHERE m.rid = e.subject AND m.workspace = ?1) "
@@ -131,6 +131,8 @@ class _Event(msgspec.Struct, frozen=True):
     actor: int
     t_us: int
     undo: int | None
+    session: int | None
+    cause: int | None
 
 
 def find_entries(
@@ -238,13 +240,9 @@ def _query(
     if filters.entity_names:
         marks = ", ".join("?" * len(filters.entity_names))
         names = filters.entity_names
-        add_subjects(_SAYING.format(column="entity_name", marks=marks), *names, *names)
+        add_subjects(_ABOUT.format(marks=marks), *names, *names)
     if filters.session_id is not None:
-        session = filters.session_id
-        rids = _SAYING.format(column="session_id", marks="?")
-        add_subjects(
-            f"{rids} UNION ALL SELECT rid FROM sessions WHERE id = ?", session, session, session
-        )
+        add("e.session = (SELECT rid FROM origins WHERE id = ?)", filters.session_id)
     if filters.actor is not None:
         add("e.actor IN (SELECT rid FROM agents WHERE name = ?)", filters.actor)
     if filters.types:
@@ -263,16 +261,16 @@ def _entry(connection: Connection, batch: int, rid: int | None) -> tuple[AuditEn
     """Return an operation, and the position of its first deletion if it has one."""
     events: list[_Event] = []
     subjects: dict[int, list[_Event]] = {}
-    for seq, of, kind, subject, actor, t_us, undo in connection.execute(
-        "SELECT seq, batch, type, subject, actor, t_us, undo FROM events "
+    for of, *columns in connection.execute(
+        "SELECT batch, seq, type, subject, actor, t_us, undo, session, cause FROM events "
         "WHERE seq >= ? ORDER BY seq",
         (batch,),
     ):
         if of != batch:
             break
-        event = _Event(seq, kind, subject, actor, t_us, undo)
+        event = _Event(*columns)
         events.append(event)
-        subjects.setdefault(subject, []).append(event)
+        subjects.setdefault(event.subject, []).append(event)
     shown = list(subjects.items())
     if rid is not None:
         shown.sort(key=lambda item: item[0] != rid)
@@ -290,10 +288,18 @@ def _entry(connection: Connection, batch: int, rid: int | None) -> tuple[AuditEn
         subjects_count=len(subjects),
         reason=None if told is None else told.reason,
         redaction_id=None if told is None else told.id,
+        session_id=_origin(connection, first.session),
+        cause=_origin(connection, first.cause),
         undoes=first.undo,
         undone_by=connection.integer("SELECT max(batch) FROM events WHERE undo = ?", (batch,)),
     )
     return entry, deletions[0] if deletions else None
+
+
+def _origin(connection: Connection, rid: int | None) -> str | None:
+    """Return the id of a session or a cause."""
+    found: str | None = connection.value("SELECT id FROM origins WHERE rid = ?", (rid,))
+    return found
 
 
 def _redaction_of(events: Sequence[_Event]) -> int | None:

@@ -495,6 +495,11 @@ class _Memo(dict[str, str]):
             yield Token(self.term(piece), base + start, base + end)
 
 
+def forget_words() -> None:
+    """Drop the words that were analysed lately from the memory of this process."""
+    _memo.cache_clear()
+
+
 @lru_cache(maxsize=16)
 def _memo(languages: Languages) -> _Memo:
     return _Memo(languages)

@@ -39,14 +39,12 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
-    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
     SessionStartArgs,
     UndoArgs,
     UpdateArgs,
-    WriteArgs,
 )
 from server.commit import Command, Committer, Decide, Repeat
 from server.diff import Comparison, DiffArgs, DiffResult
@@ -65,6 +63,7 @@ from server.past_reads import PastSide
 from server.reads import ReadSide
 from server.recall import Recall
 from server.redaction import Redactions
+from server.redaction_args import RedactArgs
 from server.repeat import (
     repeat_add,
     repeat_alias,
@@ -77,6 +76,7 @@ from server.repeat import (
     repeat_update,
 )
 from server.reply import REPAIRED
+from server.request import WriteArgs
 from server.results import (
     AddedItem,
     AddManyResult,

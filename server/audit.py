@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -125,11 +125,17 @@ class Audits:
         call: Call,
     ) -> AuditResult:
         notes = [*gap_notes(self._reads.current(call).gaps)]
-        try:
-            entries = self._completed(page)
-        except (LedgerError, OSError) as error:
-            entries = page.entries
-            notes.append(f"sessions, causes and reasons of deletions are left out: {error}")
+        entries = page.entries
+        if page.deletions:
+            try:
+                records = self._ledger.records_at(page.deletions.values())
+            except (LedgerError, OSError) as error:
+                notes.append(f"reasons of deletions are left out: {error}")
+            else:
+                entries = tuple(
+                    _with_reason(entry, records.get(page.deletions.get(entry.position, 0)))
+                    for entry in entries
+                )
         last = entries[-1].position if entries else 0
         return AuditResult(
             entries=entries,
@@ -142,31 +148,12 @@ class Audits:
             notes=tuple(notes),
         )
 
-    def _completed(self, page: AuditPage) -> tuple[AuditEntry, ...]:
-        """Add what only the ledger knows: session, cause, and the reasons of deletions."""
-        firsts = [entry.position for entry in page.entries]
-        records = self._ledger.records_at({*firsts, *page.deletions.values()})
-        return tuple(
-            _completed(entry, records, page.deletions.get(entry.position)) for entry in page.entries
-        )
 
-
-def _completed(
-    entry: AuditEntry, records: Mapping[int, Record], deletion: int | None
-) -> AuditEntry:
-    record = records.get(entry.position)
-    reason = entry.reason
-    deleted = None if deletion is None else records.get(deletion)
-    if deleted is not None and isinstance(deleted.payload, MemoryDeleted):
-        reason = reason or deleted.payload.reason
-    if record is None:
+def _with_reason(entry: AuditEntry, deletion: Record | None) -> AuditEntry:
+    """Add the reason of a deletion, which only the ledger knows."""
+    if deletion is None or not isinstance(deletion.payload, MemoryDeleted):
         return entry
-    return msgspec.structs.replace(
-        entry,
-        reason=reason,
-        session_id=record.header.ses or None,
-        cause=record.header.cause or None,
-    )
+    return msgspec.structs.replace(entry, reason=entry.reason or deletion.payload.reason)
 
 
 def positions(

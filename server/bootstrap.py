@@ -20,6 +20,7 @@ from ledger import (
 from projections.activity import ActivityLog
 from projections.past import PastCopies
 from projections.readonly import generations_at
+from projections.text import forget_words
 from server.activity import ActivityRecorder
 from server.app import App
 from server.audit_export import AuditExports
@@ -136,6 +137,10 @@ class Store:
         def erase_later() -> None:
             self.upkeep.wake()
 
+        def forget() -> None:
+            self.suggestions.forget()
+            forget_words()
+
         self.redactions = Redactions(
             self.ledger,
             committer,
@@ -146,6 +151,7 @@ class Store:
             activity_path=self.activity_path,
             recorder=self.recorder,
             lock_timeout_s=config.lock_timeout_s,
+            forget=forget,
             on_left=erase_later,
             log_info=self._log_info,
         )

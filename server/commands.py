@@ -40,7 +40,6 @@ DELETION_FILTERS = (
 """Fields of memory_delete_many that say which memories."""
 
 EXPORTED_MAX = 10_000
-REASON_CHARS_MAX = 2_000
 POSITION_MAX = 2**63 - 1
 """What a position is kept in."""
 
@@ -526,140 +525,7 @@ class UndoArgs(Args, frozen=True, kw_only=True):
     idempotency_key: Key | None = None
 
 
-class RedactFilter(Args, frozen=True, kw_only=True):
-    """Which memories memory_redact erases by a filter: every field that is given holds.
-
-    A null, an empty text or an empty list is refused, not taken for an absent filter.
-    """
-
-    refuses_null: ClassVar[bool] = True
-
-    layers: (
-        Annotated[tuple[Layer, ...], Meta(min_length=1, description="Only these layers")]
-        | UnsetType
-    ) = UNSET
-    scope: Annotated[Scope, Meta(description="Only of this scope")] | UnsetType = UNSET
-    tags: (
-        Annotated[
-            tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...],
-            Meta(min_length=1, max_length=50, description="Only with all of these tags"),
-        ]
-        | UnsetType
-    ) = UNSET
-    session_id: Annotated[Filled, Meta(description="Only of this session")] | UnsetType = UNSET
-    source_file: (
-        Annotated[str, Meta(min_length=1, max_length=1000, description="Only from this file")]
-        | UnsetType
-    ) = UNSET
-    date_from: (
-        Annotated[Date, Meta(description="Only what happened (else: was added) at or after this")]
-        | UnsetType
-    ) = UNSET
-    date_to: (
-        Annotated[Date, Meta(description="Only what happened (else: was added) by the end of this")]
-        | UnsetType
-    ) = UNSET
-
-
-class RedactArgs(Args, frozen=True, kw_only=True):
-    """Arguments of memory_redact: exactly one of `id`, `event`, `entity` and `filter`."""
-
-    id: (
-        Annotated[Id, Meta(description="Memory (or session) of which everything is erased")] | None
-    ) = None
-    event: (
-        Annotated[
-            int,
-            Meta(
-                ge=1,
-                le=POSITION_MAX,
-                description="Ledger position of one record: its payload is erased, and those of "
-                "the same memory that repeat its content",
-            ),
-        ]
-        | None
-    ) = None
-    entity: (
-        Annotated[
-            Filled,
-            Meta(
-                description="Every memory that names this entity, by any of its names, now or in "
-                "any past version; its aliases too"
-            ),
-        ]
-        | None
-    ) = None
-    filter: (
-        Annotated[
-            RedactFilter,
-            Meta(
-                description="Every memory that satisfies all of these, deleted, expired and "
-                "superseded ones included"
-            ),
-        ]
-        | None
-    ) = None
-    reason: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=REASON_CHARS_MAX,
-            description="Why, for the history; do not repeat what is to be erased",
-        ),
-    ]
-    chain: Annotated[
-        bool,
-        Meta(
-            description="With id: also every memory of its supersede chain, which holds "
-            "earlier and later words for the same fact; false: this memory alone"
-        ),
-    ] = True
-    dry_run: Annotated[bool, Meta(description="Only say what would be erased")] = False
-    idempotency_key: Key | None = None
-
-
 class InternalArgs(Args, frozen=True, kw_only=True):
     """Base of what only the program itself writes."""
 
     idempotency_key: None = None
-
-
-WriteArgs = (
-    AddArgs
-    | UpdateArgs
-    | DeleteArgs
-    | DeleteManyArgs
-    | UndoArgs
-    | SessionStartArgs
-    | SessionEndArgs
-    | AliasArgs
-    | HealthArgs
-    | RedactArgs
-    | InternalArgs
-)
-"""The arguments of what changes the store."""
-
-_KINDS: dict[type[WriteArgs], bytes] = {
-    AddArgs: b"add ",
-    UpdateArgs: b"update ",
-    DeleteArgs: b"delete ",
-    DeleteManyArgs: b"delete_many ",
-    UndoArgs: b"undo ",
-    SessionStartArgs: b"session_start ",
-    SessionEndArgs: b"session_end ",
-    AliasArgs: b"alias ",
-    HealthArgs: b"health ",
-    RedactArgs: b"redact ",
-    InternalArgs: b"internal ",
-}
-
-
-def request_digest_input(args: WriteArgs) -> bytes:
-    """Return what two requests must share to be the same request.
-
-    The kind and the fields that say something, so that a field that comes to be later does not make
-    an old request another; not the key itself.
-    """
-    fields = msgspec.to_builtins(args)
-    fields.pop("idempotency_key", None)
-    return _KINDS[type(args)] + msgspec.json.encode(fields, order="sorted")

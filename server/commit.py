@@ -34,7 +34,6 @@ from projections.checkpoint import write_checkpoint
 from projections.connection import DAMAGE_ERRORS, STORAGE_ERRORS, Connection
 from projections.facts import Facts
 from projections.generation import Generation
-from server.commands import WriteArgs, request_digest_input
 from server.decision import Decision, Moment
 from server.errors import (
     DamagedError,
@@ -45,6 +44,7 @@ from server.errors import (
 )
 from server.reads import ReadSide
 from server.refusal import refusal_of
+from server.request import WriteArgs, request_digest_input
 from server.tool import Call
 
 COMMANDS_PER_ROUND_MAX = 128

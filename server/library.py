@@ -36,7 +36,6 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
-    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -47,6 +46,7 @@ from server.commands import (
 from server.config import Config, read_config
 from server.diff import DiffArgs, DiffResult
 from server.errors import InvalidArgumentsError
+from server.redaction_args import RedactArgs
 from server.results import (
     AddManyResult,
     AddResult,

@@ -40,11 +40,12 @@ from projections.queries import workspace_rid
 from projections.redactions import contents_at, id_of_any, targets_of, unfinished
 from projections.snippet import snippet
 from server.activity import ActivityRecorder
-from server.commands import IDS_MAX, RedactArgs
+from server.commands import IDS_MAX
 from server.commit import Command, Committer
 from server.copies import copies_from
 from server.errors import BusyError, UseCaseError
 from server.reads import ReadSide
+from server.redaction_args import RedactArgs
 from server.redaction_decisions import (
     AgainArgs,
     CompleteArgs,
@@ -127,6 +128,7 @@ class Redactions:
         activity_path: Path,
         recorder: ActivityRecorder,
         lock_timeout_s: float,
+        forget: Callable[[], None],
         on_left: Callable[[], None],
         log_info: Callable[[str], None],
     ) -> None:
@@ -142,6 +144,7 @@ class Redactions:
             activity_path: the activity file.
             recorder: is made to write what it holds before that file is purged.
             lock_timeout_s: how long to wait for each lock.
+            forget: drops what this process keeps in memory of names and words.
             on_left: called when a redaction could not be completed at once.
             log_info: is told of what was done, without a word of a memory.
 
@@ -155,6 +158,7 @@ class Redactions:
         self._activity_path = activity_path
         self._recorder = recorder
         self._lock_timeout_s = lock_timeout_s
+        self._forget = forget
         self._on_left = on_left
         self._log_info = log_info
         self._list = RedactionList(home, files=ledger.files, lock_timeout_s=lock_timeout_s)
@@ -352,6 +356,7 @@ class Redactions:
         return erased
 
     def _erase(self, rid: int, redaction: str, workspace: str, actor: str, job: _Job) -> Erased:
+        self._forget()
         targets = self._reads.run(Call(), lambda connection: targets_of(connection, rid))
         self._list.add(
             ErasedRecord(ledger=self._ledger.id, redaction=redaction, seq=seq, digest=digest)

@@ -16,9 +16,10 @@ from projections.connection import Connection
 from projections.facts import Current, Facts
 from projections.redactions import id_of, redaction_at, targets_of
 from server import chain
-from server.commands import IDS_MAX, InternalArgs, RedactArgs
+from server.commands import IDS_MAX, InternalArgs
 from server.decision import Decision, Moment
 from server.errors import NotFoundError, UseCaseError
+from server.redaction_args import RedactArgs
 from server.redaction_plan import Plan, Subject, make_plan, plan_of
 from server.repeat import REPEATED
 from server.results import RedactedSubject, RedactResult, Result

@@ -30,9 +30,10 @@ from projections.redactions import (
     naming,
     subject_of,
 )
-from server.commands import FilterArgs, RedactArgs, RedactFilter
+from server.commands import FilterArgs
 from server.decision import refuse_blank
 from server.errors import InvalidArgumentsError, NotFoundError
+from server.redaction_args import RedactArgs, RedactFilter
 from server.selection import select
 
 SUBJECTS_MAX: Final = 10_000

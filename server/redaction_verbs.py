@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from server.commands import Args, RedactArgs, RedactFilter
+from server.commands import Args
 from server.options import Place, given
+from server.redaction_args import RedactArgs, RedactFilter
 from server.results import RedactResult
 from server.status import DONE, REFUSED, CommandError, usage_error
 from server.terminal import ID_COLUMN, Block, Facts, Prose, Table

@@ -66,6 +66,11 @@ class Suggestions:
         found = names.beginning_with(prefix, self._clock.now_us())
         return Completion(values=tuple(found[:COMPLETION_VALUES_MAX]), total=len(found))
 
+    def forget(self) -> None:
+        """Drop the names that are kept in memory."""
+        with self._lock:
+            self._known.clear()
+
     def _names(self, connection: Connection, kind: Kind) -> Names:
         position = _position(connection)
         with self._lock:

@@ -18,7 +18,6 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
-    RedactArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -26,6 +25,7 @@ from server.commands import (
     UndoArgs,
     UpdateArgs,
 )
+from server.redaction_args import RedactArgs
 from server.results import (
     AddManyResult,
     AddResult,

@@ -19,8 +19,9 @@ from typing import Any, Final
 import projections.connection
 from ledger import OsFiles
 from server.bootstrap import Store
-from server.commands import InspectArgs, RedactArgs
+from server.commands import InspectArgs
 from server.config import Config
+from server.redaction_args import RedactArgs
 from server.tool import Call
 
 MOMENTS: Final = 20

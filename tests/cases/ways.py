@@ -251,6 +251,7 @@ class CommandLine(Way):
         "redact": ("id",),
         "search": ("query",),
         "session_end": ("id",),
+        "undo": ("id",),
         "update": ("id",),
     }
     """Tool -> fields that are given by their place."""

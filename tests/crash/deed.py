@@ -1,6 +1,6 @@
 """Does one thing to a home in a process of its own, for a tracer to fail or to kill.
 
-    python -m tests.crash.deed append | seal | rebuild  HOME
+    python -m tests.crash.deed append | seal | rebuild | redact | backup  HOME
 
 Prints `ack TEXT` after each acknowledged memory. Exit status: 0 done, REFUSED if the store said
 no in its own words. Anything else but a signal is a fault.
@@ -11,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ledger import LedgerError, RandomIds, SystemClock
+from ledger import LedgerError, MemoryAdded, Position, RandomIds, SystemClock, backup
 from projections.connection import STORAGE_ERRORS
 from projections.errors import ProjectionError
 from server.bootstrap import Store
 from server.commands import AddArgs
 from server.config import Config
 from server.errors import UseCaseError
+from server.redaction_args import RedactArgs
 from server.tool import Call
 
 REFUSED: Final = 3
@@ -48,10 +49,27 @@ def rebuild(store: Store) -> None:
     store.reads._rebuild_strictly(lambda *_: None)
 
 
+def redact(store: Store) -> None:
+    """Erase a memory for good."""
+    (event,) = (
+        record.seq
+        for record in store.ledger.read(Position.start)
+        if isinstance(record.payload, MemoryAdded) and "number 0" in record.payload.memory.content
+    )
+    store.app.redact(RedactArgs(event=event, reason="it was asked for"), Call(actor_name="deed"))
+
+
+def back_up(store: Store) -> None:
+    """Copy the ledger into the home."""
+    backup(store.ledger, store.ledger.layout.root.parent / "backup")
+
+
 DEEDS: Final[dict[str, Callable[[Store], None]]] = {
     "append": append,
     "seal": seal,
     "rebuild": rebuild,
+    "redact": redact,
+    "backup": back_up,
 }
 """What can be done. To add one is to write it here and to name it in `test_syscall_sweep`."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ledger import Ledger, MemoryAdded, Position, RandomIds, verify
+from ledger import Ledger, MemoryAdded, Position, RandomIds, backup, verify
 from projections.generation import Generations
 from projections.rebuild import rebuild
 from server.bootstrap import Store
@@ -14,11 +14,14 @@ from tests.support.ledgers import CountingIds, QuickFiles
 from tests.support.recorder import Recorder, RecordingFiles
 from tests.support.store import Client, FakeClock, live_digest, replayed_digest
 
+BACKUP = "backup"
+
 
 class Remembered(NamedTuple):
     """The sets of contents, one of which must be found after a cut."""
 
     contents: frozenset[frozenset[str]]
+    has_backup: bool = False
 
 
 class HomeScene:
@@ -32,6 +35,7 @@ class HomeScene:
         self.recorder: Recorder | None = None
         self.stored: frozenset[str] = frozenset()
         self.client: Client | None = None
+        self.has_backup = False
 
     def record(self, base: Path, files: type[RecordingFiles] = RecordingFiles) -> None:
         """Record from here on."""
@@ -43,7 +47,7 @@ class HomeScene:
     def tell(self, *further: frozenset[str]) -> None:
         if self.recorder is not None:
             self.recorder.look()
-            self.recorder.tell(Remembered(frozenset([self.stored, *further])))
+            self.recorder.tell(Remembered(frozenset([self.stored, *further]), self.has_backup))
 
     def open(self) -> Client:
         if self.client is None:
@@ -63,6 +67,21 @@ class HomeScene:
         self.tell(*(self.stored | set(texts[:count]) for count in range(1, len(texts) + 1)))
         client.add_many(*({"content": text, "layer": "semantic"} for text in texts))
         self.stored |= set(texts)
+        self.tell()
+
+    def redact(self, text: str) -> None:
+        """Erase a memory."""
+        client = self.open()
+        (found,) = (memory for memory in client.listed() if memory.content == text)
+        self.tell(self.stored - {text})
+        client.redact(found.id, reason="it was asked for")
+        self.stored -= {text}
+        self.tell()
+
+    def back_up(self) -> None:
+        """Copy the ledger beside the home."""
+        backup(self.open().store.ledger, self.home.parent / BACKUP)
+        self.has_backup = True
         self.tell()
 
     def rebuild(self) -> None:
@@ -115,11 +134,23 @@ def _rebuild_twice(scene: HomeScene) -> None:
     scene.add("stork in the nest")
 
 
+def _back_up(scene: HomeScene) -> None:
+    scene.back_up()
+    scene.add("stork in the nest")
+
+
+def _redact(scene: HomeScene) -> None:
+    scene.redact("heron at the weir")
+    scene.add("stork in the nest")
+
+
 HOME_OPERATIONS = [
     HomeOperation("open a new home", _nothing, _open_first),
     HomeOperation("add", _some, _add),
     HomeOperation("add several", _some, _add_several),
     HomeOperation("rebuild", _some, _rebuild),
+    HomeOperation("redact", _some, _redact),
+    HomeOperation("back up", _some, _back_up),
     HomeOperation("rebuild twice and add", _some, _rebuild_twice),
 ]
 """What is recorded. To add one is to say what comes before it and what is done."""
@@ -152,6 +183,7 @@ def check_home(base: Path, found: Found[Remembered]) -> None:
     home = base / "home"
     client = Client(open_store(home, QuickFiles(), FakeClock(), RandomIds()))
     try:
+        client.store.upkeep.run_once()  # a redaction that was cut short goes on
         listed = frozenset(memory.content for memory in client.listed())
         records = list(client.store.ledger.read(Position.start))
         stored = frozenset(
@@ -161,15 +193,20 @@ def check_home(base: Path, found: Found[Remembered]) -> None:
         )
         assert stored in found.expected.contents, f"the ledger holds {sorted(stored)}"
         assert listed == stored, f"{sorted(stored)} are stored and {sorted(listed)} are listed"
-        head = records[-1].digest if records else client.store.ledger.id
+        head = f"{records[-1].digest}{sorted(stored)}" if records else client.store.ledger.id
         assert live_digest(client).text() == _replayed(client, head, base)
         client.add("ibis after the cut")
         assert len(client.search("ibis").memories) == 1
         assert {memory.content for memory in client.listed()} == {*stored, "ibis after the cut"}
     finally:
+        client.store.upkeep.stop(1.0)
         client.store.close()
     report = verify(home / "ledger")
     assert report.problems == [], report.problems
+    if found.expected.has_backup:
+        report = verify(base / BACKUP)
+        assert report.problems == [], report.problems
+        assert report.events > 0
 
 
 _DIGESTS: dict[str, str] = {}
