@@ -259,17 +259,21 @@ def _signer(arguments: argparse.Namespace, ledger: Ledger) -> Signer:
     path = _key_path(arguments, ledger)
     if arguments.checkpoint_key is None:
         return ensure_signer(ledger, path, lock_timeout_s=LOCK_TIMEOUT_S)
-    return _existing(path, ledger)
+    return _existing(path, ledger, "a key that the settings name is never made")
 
 
 def _checking_key(arguments: argparse.Namespace, ledger: Ledger) -> VerifierKey:
-    return _existing(_key_path(arguments, ledger), ledger).key
+    if hasattr(arguments, "key"):
+        hint = "give the verifier key of the checkpoints by --key"
+    else:
+        hint = "`checkpoint create` makes one and signs with it"
+    return _existing(_key_path(arguments, ledger), ledger, hint).key
 
 
-def _existing(path: Path, ledger: Ledger) -> Signer:
+def _existing(path: Path, ledger: Ledger, hint: str) -> Signer:
     signer = read_signer(path, ledger.identity.origin)
     if signer is None:
-        raise NoteError(f"there is no key at {path}; `checkpoint key` makes the store's own")
+        raise NoteError(f"there is no key at {path}; {hint}")
     return signer
 
 

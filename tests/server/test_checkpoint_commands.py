@@ -83,7 +83,7 @@ def test_a_key_of_the_settings_signs_and_is_not_made(
 
     refused = cli("checkpoint", "create")
     assert (refused.status, elsewhere.exists()) == (2, False)
-    assert f"there is no key at {elsewhere}" in refused.err
+    assert f"there is no key at {elsewhere}; a key that the settings name" in refused.err
 
     (cli.home / "checkpoint.key").rename(elsewhere)
     assert cli("checkpoint", "create").status == 0
@@ -97,9 +97,11 @@ def test_signatures_are_checked_with_a_key_that_is_given(cli: Shell, published: 
 
     refused = cli("verify", "--against", str(published))
     assert refused.status == 2
-    assert "there is no key at" in refused.err
+    assert "checkpoint.key; give the verifier key of the checkpoints by --key" in refused.err
     assert cli("verify", "--against", str(published), "--key", key).status == 0
     assert cli("checkpoint", "extend", str(published), "--key", key).status == 0
+    unpublished = cli("checkpoint", "publish-to", str(published))
+    assert "checkpoint.key; `checkpoint create` makes one" in unpublished.err
 
     other = parse_key(cli("checkpoint", "key").out)
     told = cli("verify", "--against", str(published), "--key", other.text)
