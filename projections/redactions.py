@@ -49,10 +49,11 @@ def redactions_of(connection: Connection, rid: int) -> list[Redaction]:
 
 
 def redaction_at(connection: Connection, rid: int) -> Redaction | None:
-    """Return a redaction by its rid."""
+    """Return a redaction by its rid; nobody is known of one that a restore carried over."""
     row = connection.one(
         "SELECT r.id, e.t_us, a.name, r.reason, r.completed_seq IS NOT NULL FROM redactions r "
-        "JOIN events e ON e.seq = r.rid LEFT JOIN agents a ON a.rid = e.actor WHERE r.rid = ?",
+        "JOIN events e ON e.seq = r.rid LEFT JOIN agents a ON a.rid = e.actor AND "
+        "e.type = 'redaction_explained' WHERE r.rid = ?",
         (rid,),
     )
     if row is None:

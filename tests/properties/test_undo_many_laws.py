@@ -140,7 +140,7 @@ class Teller:
             case "redact_alone":
                 client.redact(_nth(self.ids, what) or "", chain=False)
             case "redact_event":
-                client.redact(event=1 + what % client.position())
+                client.redact(event=1 + what)
             case "redact_session":
                 client.redact(_nth(self.sessions, what) or "")
             case _:
