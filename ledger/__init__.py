@@ -148,6 +148,9 @@ Backup and restore
     rewrites; verifies; and lets it change names with the present ledger, which becomes
     `<home>/ledger.replaced-<time>`, under that one's SEAL and LOCK.
 
+    `erase_aside` takes what is erased later out of those too, in the same way, and removes folders
+    `ledger.partial-*` that a killed restore left; it holds `<home>/RESTORE` meanwhile.
+
 Checkpoints
     The tree over the first n records is that of RFC 6962, section 2.1, with their digests as leaf
     hashes: record k is leaf k - 1. A checkpoint is a C2SP tlog-checkpoint: a note of three lines
@@ -271,7 +274,7 @@ from ledger.osfile import OsFiles, write_reason
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
 from ledger.redact import Redactor
 from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
-from ledger.restore import Restoration, RestoreReport
+from ledger.restore import Aside, Restoration, RestoreReport, erase_aside
 from ledger.seal import Sealer
 from ledger.store import Ledger, LedgerOptions
 from ledger.verify import Problem, VerifyReport, verify
@@ -285,6 +288,7 @@ __all__ = [
     "AliasAdded",
     "AliasRemoved",
     "AliasState",
+    "Aside",
     "BackupDamagedError",
     "BackupRefusal",
     "BackupRefusedError",
@@ -370,6 +374,7 @@ __all__ = [
     "backup",
     "create_checkpoint",
     "ensure_signer",
+    "erase_aside",
     "find_erased",
     "format_us",
     "grow_tree",

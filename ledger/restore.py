@@ -74,6 +74,18 @@ class RestoreReport(Struct, frozen=True, kw_only=True):
     replaced: Path | None
 
 
+class Aside(Struct, frozen=True, kw_only=True):
+    """What was done about what restores had left in a home.
+
+    Attributes:
+        erased: names of the ledgers put aside that held something of what had to go.
+        unread: names of those that are damaged, so that nobody can say what they hold.
+    """
+
+    erased: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
 class Restoration:
     """A copy that is ready to take the ledger's place, as a context manager.
 
@@ -220,14 +232,7 @@ class Restoration:
     def _redact(self) -> None:
         kept = RedactionList(self._home, files=self._files, lock_timeout_s=self._timeout_s)
         kept.add(self._known_to_the_present())
-        back = outstanding(self.ledger, kept.entries())
-        if back:
-            self._name(back)
-        standing = _named_and_standing(self.ledger)
-        redactor = Redactor(self.ledger, lock_timeout_s=self._timeout_s)
-        self._undo.callback(redactor.close)
-        redactor.rewrite(standing)
-        self._erased = len(standing)
+        self._erased = _erase_listed(self.ledger, kept, self._timeout_s)
 
     def _known_to_the_present(self) -> Iterable[ErasedRecord]:
         """Yield what the ledger that is there knows of redactions, as far as it can be read."""
@@ -245,38 +250,6 @@ class Restoration:
                             seq=target.seq,
                             digest=target.digest,
                         )
-
-    def _name(self, back: list[Outstanding]) -> None:
-        """Append that these records are erased, one event a subject and redaction.
-
-        The actor is the erased record's own, which this ledger surely knows; the cause is the
-        redaction, which shows that it was carried over.
-        """
-        with self.ledger.lock(self._timeout_s) as writer:
-            previous: dict[str, int] = {}
-            for record in writer.catch_up(None):
-                previous[record.header.sub] = record.seq
-            group = writer.group()
-            back = sorted(back, key=_subject)
-            for (redaction, workspace, subject), found in groupby(back, key=_subject):
-                records = [each.record for each in found]
-                event = MemoryRedacted(
-                    salt=self._ids.new_salt(),
-                    redaction=redaction,
-                    targets=tuple(
-                        RedactedRecord(seq=each.seq, digest=each.digest) for each in records
-                    ),
-                )
-                group.add(
-                    Batch(
-                        workspace,
-                        records[0].header.act,
-                        [NewEvent(subject, event, previous[subject])],
-                        cause=redaction,
-                    )
-                )
-                previous[subject] = group.end.seq
-            group.commit()
 
     # ------------------------------------------------------------------ taking the place
 
@@ -325,6 +298,58 @@ class Restoration:
             raise
 
 
+def erase_aside(ledger: Ledger, kept: RedactionList, *, lock_timeout_s: float) -> Aside:
+    """Take what a home's list of redactions names out of what restores have left in that home.
+
+    A ledger that was put aside is one for reading and putting back, so it is treated as a copy
+    that is put back is: it comes to name what it has lost, and verifies. Folders that a killed
+    restore left are removed.
+
+    Args:
+        ledger: the one in use, `<home>/ledger`.
+        kept: the list; entries of other ledgers concern none of these folders.
+        lock_timeout_s: how long to wait, in seconds, for each lock.
+
+    Raises:
+        LockTimeoutError: a restore is at work in this home, or somebody uses what was put aside.
+        LedgerError: the system refuses.
+    """
+    home = ledger.layout.root.parent
+    left = [*home.glob(f"{_PREPARED}*"), *sorted(home.glob(f"{_REPLACED}*"))]
+    if not left:
+        return Aside()
+    erased, unread = [], []
+    lock = FileLock(home / _LOCK, ledger.files)
+    with ExitStack() as held:
+        held.callback(lock.close)
+        lock.acquire(lock_timeout_s)
+        held.callback(lock.release)
+        for path in left:
+            try:
+                if path.name.startswith(_PREPARED):
+                    shutil.rmtree(path)
+                elif _erase_one_aside(path, ledger, kept, lock_timeout_s):
+                    erased.append(path.name)
+            except (LedgerDamagedError, LedgerNotFoundError):
+                unread.append(path.name)
+            except OSError as error:
+                raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
+    return Aside(erased=tuple(erased), unread=tuple(unread))
+
+
+def _erase_one_aside(path: Path, ledger: Ledger, kept: RedactionList, timeout_s: float) -> bool:
+    """Erase what is listed in one ledger that was put aside; say whether it held any of it."""
+    aside = Ledger.open_existing(
+        path, clock=ledger.clock, ids=ledger.ids, files=ledger.files, options=ledger.options
+    )
+    try:
+        if not any(entry.ledger == aside.id for entry in kept.entries()):
+            return False
+        return _erase_listed(aside, kept, timeout_s) > 0
+    finally:
+        aside.close()
+
+
 def _inner(source: Path) -> Path:
     """Return the ledger's folder of a home.
 
@@ -346,6 +371,52 @@ def _never_mind(_: LedgerDamagedError) -> None:
 
 def _subject(each: Outstanding) -> tuple[str, str, str]:
     return each.redaction, each.record.header.ws, each.record.header.sub
+
+
+def _erase_listed(ledger: Ledger, kept: RedactionList, timeout_s: float) -> int:
+    """Name what the list says was erased and stands, and erase it; return how much that was."""
+    back = outstanding(ledger, kept.entries())
+    if back:
+        _name(ledger, back, timeout_s)
+    standing = _named_and_standing(ledger)
+    redactor = Redactor(ledger, lock_timeout_s=timeout_s)
+    try:
+        redactor.rewrite(standing)
+    finally:
+        redactor.close()
+    return len(standing)
+
+
+def _name(ledger: Ledger, back: list[Outstanding], timeout_s: float) -> None:
+    """Append that these records are erased, one event a subject and redaction.
+
+    The actor is the erased record's own, which this ledger surely knows; the cause is the
+    redaction, which shows that it was carried over.
+    """
+    with ledger.lock(timeout_s) as writer:
+        previous: dict[str, int] = {}
+        for record in writer.catch_up(None):
+            previous[record.header.sub] = record.seq
+        group = writer.group()
+        for (redaction, workspace, subject), found in groupby(
+            sorted(back, key=_subject), key=_subject
+        ):
+            records = [each.record for each in found]
+            event = MemoryRedacted(
+                salt=ledger.ids.new_salt(),
+                redaction=redaction,
+                targets=tuple(RedactedRecord(seq=each.seq, digest=each.digest) for each in records),
+            )
+            group.add(
+                Batch(
+                    workspace,
+                    records[0].header.act,
+                    [NewEvent(subject, event, previous[subject])],
+                    cause=redaction,
+                )
+            )
+            previous[subject] = group.end.seq
+        group.commit()
 
 
 def _named_and_standing(ledger: Ledger) -> dict[int, str]:

@@ -13,6 +13,7 @@ import msgspec
 
 from ledger import AliasState, MemoryState, SessionState
 from projections.connection import Connection
+from projections.erasure import REDACTED, SUBJECT_TYPES
 from projections.intervals import standing_at
 from projections.projector import decode_alias, decode_session
 
@@ -20,7 +21,9 @@ Kind = Literal["memory", "session", "alias"]
 What = Literal[
     "added", "changed", "superseded", "reactivated", "restored", "deleted", "redacted", "passing"
 ]
-"""What became of a subject; `passing`: added and deleted again in between."""
+"""What became of a subject; `passing`: added and deleted again in between; `redacted`: what it said
+at the first moment is erased and it says nothing else at the second; or, without fields, a
+redaction in between took something of it."""
 
 Fields = dict[str, Any]
 
@@ -117,6 +120,8 @@ def differences(
                 found = _alias(connection, subject_id, rid, (first, second), criteria)
         if found is not None:
             yield msgspec.structs.replace(found, position=position)
+            if found.what == "redacted":
+                continue
         is_named = criteria.is_empty or criteria.memory_id == subject_id
         if redacted_at is not None and (found is not None or is_named):
             yield Difference(kind=kind, id=subject_id, what="redacted", position=redacted_at)
@@ -148,7 +153,7 @@ def _memory(
     if before is None:
         what: What = "added" if was is None else "restored"
     elif after is None:
-        what = "deleted"
+        what = "redacted" if now is not None and now.status == REDACTED else "deleted"
     elif before.superseded_by is None and after.superseded_by is not None:
         what = "superseded"
     elif before.superseded_by is not None and after.superseded_by is None:
@@ -177,37 +182,63 @@ def _session(
 ) -> Difference | None:
     if not criteria.is_empty:
         return None
-    (had, was), (_, now) = (_said(connection, rid, seq) for seq in moments)
-    before, after = (None if text is None else decode_session(text) for text in (was, now))
-    return _row("session", session_id, _became(had, before, after), _fields(before), _fields(after))
+    was, now = (_said(connection, rid, seq) for seq in moments)
+    before, after = (
+        None if each.text is None else decode_session(each.text) for each in (was, now)
+    )
+    what = _became(connection, rid, moments, (was, now))
+    return what and _row("session", session_id, what, _fields(before), _fields(after))
 
 
 def _alias(
     connection: Connection, alias_id: str, rid: int, moments: tuple[int, int], criteria: Criteria
 ) -> Difference | None:
-    (had, was), (_, now) = (_said(connection, rid, seq) for seq in moments)
-    before, after = (None if text is None else decode_alias(text) for text in (was, now))
-    if not criteria.take_alias(before, after):
+    was, now = (_said(connection, rid, seq) for seq in moments)
+    before, after = (None if each.text is None else decode_alias(each.text) for each in (was, now))
+    what = _became(connection, rid, moments, (was, now))
+    if what is None or not criteria.take_alias(before, after):
         return None
-    return _row("alias", alias_id, _became(had, before, after), _fields(before), _fields(after))
+    return _row("alias", alias_id, what, _fields(before), _fields(after))
 
 
-def _said(connection: Connection, rid: int, seq: int) -> tuple[bool, str | None]:
-    """Return whether a session or an alias had begun by a position, and its state then."""
+class _Said(msgspec.Struct, frozen=True):
+    """How a session or an alias stood at a position."""
+
+    begun: bool
+    is_erased: bool
+    text: str | None
+    """Its state; None: it was not there."""
+
+
+def _said(connection: Connection, rid: int, seq: int) -> _Said:
     row = connection.one(
-        "SELECT state FROM subject_versions WHERE rid = ? AND from_seq <= ? "
-        "ORDER BY from_seq DESC LIMIT 1",
+        "SELECT v.state, e.type FROM subject_versions v JOIN events e ON e.seq = v.from_seq "
+        "WHERE v.rid = ? AND v.from_seq <= ? ORDER BY v.from_seq DESC LIMIT 1",
         (rid, seq),
     )
-    return (False, None) if row is None else (True, row[0])
+    if row is None:
+        return _Said(begun=False, is_erased=False, text=None)
+    text, kind = row
+    return _Said(begun=True, is_erased=text is None and kind in SUBJECT_TYPES, text=text)
 
 
-def _became(had: bool, before: object, after: object) -> What:  # noqa: FBT001 - three facts of one kind
-    if before is None and after is None:
-        return "passing"
-    if before is None:
-        return "restored" if had else "added"
-    return "deleted" if after is None else "changed"
+def _became(
+    connection: Connection, rid: int, moments: tuple[int, int], said: tuple[_Said, _Said]
+) -> What | None:
+    """Say what became of a session or an alias; None: there is nothing of it to tell."""
+    was, now = said
+    if was.text is None and now.text is None:
+        between = connection.one(
+            "SELECT 1 FROM subject_versions WHERE rid = ? AND from_seq > ? AND from_seq <= ? "
+            "AND state IS NOT NULL",
+            (rid, *moments),
+        )
+        return None if between is None else "passing"
+    if was.text is None:
+        return "restored" if was.begun else "added"
+    if now.text is None:
+        return "redacted" if now.is_erased else "deleted"
+    return "changed"
 
 
 def _fields(state: MemoryState | SessionState | AliasState | None) -> Fields | None:

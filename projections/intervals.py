@@ -135,7 +135,10 @@ class Past:
     def fate(self, memory_id: str) -> str | None:
         """Say what had become of a memory that is not found: `deleted`, `redacted`, or None."""
         standing = self._standing(memory_id)
-        return None if standing is None else standing.status
+        if standing is None:
+            return None
+        is_gap = standing.state is None and is_erased(self._connection, standing.rid, self._seq)
+        return REDACTED if is_gap else standing.status
 
     def redactions(self, memory_id: str) -> tuple[Redaction, ...]:
         """Return the redactions that erased something of a memory, later ones too."""

@@ -63,17 +63,24 @@ def moment_of(connection: Connection, t_us: int) -> Moment:
 
 
 def redacted_since(connection: Connection, workspace: int | None, seq: int) -> int:
-    """Count the redactions after a position of what was there at it, in one workspace.
+    """Count what redactions after a position took away of what was there at it, in one workspace.
 
-    What is known of no workspace any more counts in each.
+    Each memory, session, alias and reason counts once a redaction; one of which the redaction took
+    nothing but what it said later does not. What is known of no workspace any more counts in each.
     """
     count = connection.integer(
         "SELECT count(*) FROM events e WHERE e.type = 'memory_redacted' AND e.seq > ?1 "
-        "AND (e.subject <= ?1 OR e.subject = e.seq) AND coalesce("
+        "AND coalesce("
         "(SELECT workspace FROM memories WHERE rid = e.subject), "
         "(SELECT workspace FROM tombstones WHERE rid = e.subject), "
         "(SELECT workspace FROM sessions WHERE rid = e.subject), "
-        "(SELECT workspace FROM aliases WHERE rid = e.subject), ?2) IS ?2",
+        "(SELECT workspace FROM aliases WHERE rid = e.subject), "
+        "(SELECT workspace FROM redactions WHERE rid = e.subject), ?2) IS ?2 "
+        "AND (e.subject = e.seq OR EXISTS (SELECT 1 FROM redaction_targets t WHERE t.seq <= ?1 "
+        "AND (t.redaction = e.batch OR NOT EXISTS (SELECT 1 FROM events begun "
+        "WHERE begun.seq = e.batch AND begun.type = 'redaction_explained')) AND t.seq IN "
+        "(SELECT e.subject UNION ALL SELECT seq FROM events WHERE subject = e.subject "
+        "AND subject <> seq)))",
         (seq, workspace),
     )
     return count or 0

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ledger import Position
+from ledger import AliasState, Position
 from projections.checkpoint import write_checkpoint
 from projections.connection import Connection
+from projections.erasure import ERASED, GONE
 from projections.projector import Projector, decode_alias, decode_state, index_everything
 from projections.schema import create_indexes, create_tables
 from projections.substring import flush_trigrams
@@ -35,12 +36,15 @@ _CURRENT_THEN = """
     WHERE v.from_seq <= ?1 AND (v.to_seq > ?1 OR v.to_seq IS NULL) AND v.state IS NOT NULL"""
 
 _ALIASES = """
-    SELECT a.rid, a.id, a.workspace, v.from_seq, v.state,
-        (SELECT said.state FROM subject_versions said WHERE said.rid = a.rid
-            AND said.from_seq <= v.from_seq AND said.state IS NOT NULL
-            ORDER BY said.from_seq DESC LIMIT 1)
-    FROM aliases a JOIN subject_versions v ON v.rid = a.rid AND v.from_seq = (
-        SELECT max(from_seq) FROM subject_versions WHERE rid = a.rid AND from_seq <= ?)"""
+    SELECT a.rid, a.id, a.workspace, last.from_seq, last.state, ended.type, said.state
+    FROM aliases a
+        JOIN subject_versions last ON last.rid = a.rid AND last.from_seq = (
+            SELECT max(from_seq) FROM subject_versions WHERE rid = a.rid AND from_seq <= ?1)
+        JOIN events ended ON ended.seq = last.from_seq
+        LEFT JOIN subject_versions said ON said.rid = a.rid AND said.from_seq = (
+            SELECT max(v.from_seq) FROM subject_versions v JOIN events e ON e.seq = v.from_seq
+            WHERE v.rid = a.rid AND v.from_seq <= ?1 AND e.type = 'alias_added')"""
+"""Each alias as it stood, and what it last said if that is not erased."""
 
 
 def fill_tables(source: Connection, database: Path, seq: int, progress: Progress) -> None:
@@ -104,13 +108,14 @@ def _copy_names(source: Connection, copy: Connection, seq: int) -> None:
     for table in ("workspaces", "agents"):
         rows = source.execute(f"SELECT * FROM {table} WHERE rid <= ?", (seq,))
         copy.executemany(f"INSERT INTO {table} VALUES(?, ?, ?)", iter(rows))
-    for rid, alias_id, workspace, last_seq, now, said in source.execute(_ALIASES, (seq,)):
-        if said is None:
-            continue
-        alias = decode_alias(said)
+    for rid, alias_id, workspace, last_seq, now, ended_by, said in source.execute(_ALIASES, (seq,)):
+        gone = 0
+        if now is None:
+            gone = GONE if ended_by == "alias_removed" else ERASED
+        alias = AliasState(name="", entity="") if said is None else decode_alias(said)
         copy.execute(
             "INSERT INTO aliases VALUES(?, ?, ?, ?, ?, ?, ?)",
-            (rid, alias_id, workspace, last_seq, now is None, alias.name, alias.entity),
+            (rid, alias_id, workspace, last_seq, gone, alias.name, alias.entity),
         )
 
 

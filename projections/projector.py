@@ -359,7 +359,14 @@ class Projector:
 
     def _redact(self, header: Header, redacted: MemoryRedacted) -> int:
         """Erase what a redaction names, wherever the ledger's own erasing stands."""
-        redaction = self._rid_of("redactions", redacted.redaction) or 0
+        redaction = self._rid_of("redactions", redacted.redaction)
+        if redaction is None:
+            # A restore carried it over, without its reason; it is finished here once more.
+            redaction = header.seq
+            self._connection.execute(
+                "INSERT INTO redactions VALUES(?, ?, ?, 0, NULL, NULL)",
+                (redaction, redacted.redaction, self._workspace(header.ws)),
+            )
         subject = self._find_any(header.sub) or header.seq
         for target in redacted.targets:
             self._connection.execute(

@@ -25,6 +25,10 @@ ERASABLE_TYPES: Final = (
 """Events whose payloads a redaction may erase."""
 
 
+SEQ_MAX: Final = 2**63 - 1
+"""Past every ledger position, as SQLite counts."""
+
+
 class Target(msgspec.Struct, frozen=True):
     """A record whose payload would be erased."""
 
@@ -45,10 +49,11 @@ def redactions_of(connection: Connection, rid: int) -> list[Redaction]:
 
 
 def redaction_at(connection: Connection, rid: int) -> Redaction | None:
-    """Return a redaction by its rid."""
+    """Return a redaction by its rid; nobody is known of one that a restore carried over."""
     row = connection.one(
         "SELECT r.id, e.t_us, a.name, r.reason, r.completed_seq IS NOT NULL FROM redactions r "
-        "JOIN events e ON e.seq = r.rid LEFT JOIN agents a ON a.rid = e.actor WHERE r.rid = ?",
+        "JOIN events e ON e.seq = r.rid LEFT JOIN agents a ON a.rid = e.actor AND "
+        "e.type = 'redaction_explained' WHERE r.rid = ?",
         (rid,),
     )
     if row is None:
@@ -82,19 +87,26 @@ def targets_of(connection: Connection, rid: int) -> dict[int, str]:
     )
 
 
-def is_erased(connection: Connection, rid: int) -> bool:
+def is_erased(connection: Connection, rid: int, until: int | None = None) -> bool:
     """Say whether nothing is left of what a memory last said.
 
     Args:
         connection: in a read transaction.
         rid: of a memory that is gone.
+        until: a ledger position, to ask of a memory that was gone then; None: now.
 
     """
+    until = SEQ_MAX if until is None else until
     status = connection.value(
-        "SELECT status FROM memory_versions WHERE rid = ? AND to_seq IS NULL", (rid,)
+        "SELECT status FROM memory_versions WHERE rid = ? AND from_seq <= ? "
+        "ORDER BY from_seq DESC LIMIT 1",
+        (rid, until),
     )
-    left = "SELECT 1 FROM memory_versions WHERE rid = ? AND state IS NOT NULL LIMIT 1"
-    return status == REDACTED or connection.value(left, (rid,)) is None
+    left = (
+        "SELECT 1 FROM memory_versions WHERE rid = ? AND from_seq <= ? AND state IS NOT NULL "
+        "LIMIT 1"
+    )
+    return status == REDACTED or connection.value(left, (rid, until)) is None
 
 
 def erasable(connection: Connection, rid: int) -> list[Target]:

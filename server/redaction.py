@@ -27,6 +27,7 @@ from ledger import (
     Record,
     RedactionList,
     Redactor,
+    erase_aside,
     outstanding,
 )
 from projections.activity import forget_queries
@@ -97,6 +98,8 @@ class Erased(msgspec.Struct, kw_only=True):
     position: int | None = None
     held_by: tuple[str, ...] = ()
     found: Found | None = None
+    aside: tuple[str, ...] = ()
+    """Ledgers put aside by a restore from which it was erased too."""
 
 
 class _Job(msgspec.Struct, kw_only=True):
@@ -104,6 +107,8 @@ class _Job(msgspec.Struct, kw_only=True):
 
     needles: Needles | None = None
     segments: set[int] = set()
+    aside: set[str] = set()
+    """Ledgers put aside by a restore that held some of it."""
     merged: set[str] = set()
     """Generations whose text indexes were written anew since."""
     is_renewed: bool = False
@@ -220,6 +225,7 @@ class Redactions:
             notes.append(
                 "nothing of it is found or shown any more; erasing the last bytes goes on by itself"
             )
+        notes += [f"erased too in {name}, which a restore put aside" for name in erased.aside]
         if needles is not None and needles.is_cut:
             notes.append("there is more text than was searched for")
         return msgspec.structs.replace(
@@ -365,7 +371,11 @@ class Redactions:
         redactor = Redactor(self._ledger, lock_timeout_s=self._lock_timeout_s)
         try:
             job.segments |= set(redactor.rewrite(targets))
-            held = [*self._purge_projections(job), *self._purge_activity(rid)]
+            held = [
+                *self._purge_aside(job),
+                *self._purge_projections(job),
+                *self._purge_activity(rid),
+            ]
             found = None if held else self._search(redactor, job)
             if found is not None and not job.is_renewed and any(map(self._is_ours, found.holding)):
                 # A page that was rebuilt long ago may keep a piece; a new database has none.
@@ -384,7 +394,14 @@ class Redactions:
             completed=True,
             position=self._complete(redaction, workspace, actor, job, found),
             found=found,
+            aside=tuple(sorted(job.aside)),
         )
+
+    def _purge_aside(self, job: _Job) -> list[str]:
+        """Erase in what restores left in the home; say what of it cannot be read."""
+        found = erase_aside(self._ledger, self._list, lock_timeout_s=self._lock_timeout_s)
+        job.aside |= set(found.erased)
+        return [f"{name} {_UNREAD_ASIDE}" for name in found.unread]
 
     def _purge_projections(self, job: _Job) -> list[str]:
         """Purge the generation in use and remove the others; say what keeps some of them."""
@@ -499,10 +516,21 @@ _OLD_GENERATION: Final = (
 )
 
 
+_UNREAD_ASIDE: Final = (
+    "was put aside by a restore and is damaged, so that it may hold some of it and cannot be "
+    "rewritten; delete it, or move it out of the home"
+)
+
+
 def outside_copies(home: Path, seq: int) -> tuple[str, ...]:
     """Return the copies written outside the store that may hold a record or later ones."""
     with suppress(OSError):
-        return tuple(f"{copy.kind}: {copy.path}" for copy in copies_from(home, seq) if copy.exists)
+        return tuple(
+            f"{copy.kind}: {copy.path}"
+            for copy in copies_from(home, seq)
+            # What a restore put aside is in the home: it is not listed but erased there.
+            if copy.exists and copy.path.parent != home.resolve()
+        )
     return ("the journal of copies cannot be read",)
 
 

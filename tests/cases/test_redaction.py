@@ -140,7 +140,15 @@ def test_r3_all_wordings_of_a_fact_go_and_a_marker_stays(home: Home, client: Cli
     assert client.found("memory", include_superseded=True) != []
     client = home.rebuilt()
     assert client.found(CANARY, include_superseded=True) == []
-    assert client.found(CANARY, as_of="2026-06-15", include_superseded=True) == []
+    before = (result.position or 0) - 1
+    for mode in ("fts", "exact"):
+        assert client.found(CANARY, mode=mode, as_of="2026-06-15", include_superseded=True) == []
+        assert client.found(CANARY, mode=mode, known_at=before, include_superseded=True) == []
+    assert len(client.found("memory", known_at=before)) == 9
+    assert client.inspect(wordings[3], known_at=before).status == "redacted"
+    page = client.search("memory", known_at=before)
+    assert page.known_at is not None
+    assert page.known_at.redacted_since == len(wordings)
     for memory in wordings:
         seen = client.inspect(memory, include_history=True)
         assert seen.status == "redacted"

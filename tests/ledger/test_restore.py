@@ -29,6 +29,7 @@ from ledger import (
 )
 from ledger.lock import FileLock
 from ledger.writer import Batch, NewEvent
+from tests.support.bundles import note_at
 from tests.support.ledgers import (
     ACTOR,
     SMALL,
@@ -93,7 +94,8 @@ def test_a_copy_is_put_into_a_home_that_has_none(home: Path, copy: Path) -> None
     ledger = open_ledger(copy / "ledger", options=SMALL)
     end = append_each(ledger, "one", "two")
     open_sealer(ledger).run()
-    (copy / "ledger" / "checkpoints").write_bytes(b"signed")
+    signed = note_at(ledger, 2)
+    (copy / "ledger" / "checkpoints").write_bytes(signed)
     for path in copy.rglob("*"):
         path.chmod(0o755)
     before = tree(copy)
@@ -112,7 +114,7 @@ def test_a_copy_is_put_into_a_home_that_has_none(home: Path, copy: Path) -> None
     )
     assert (report.last.seq, report.last.digest) == (end.seq, end.digest)
     assert contents(open_home(home)) == ["one", "two"]
-    assert (home / "ledger" / "checkpoints").read_bytes() == b"signed"
+    assert (home / "ledger" / "checkpoints").read_bytes() == signed
     assert tree(copy) == before
     assert all(path.stat().st_mode & 0o777 == 0o755 for path in copy.rglob("*"))
     assert sorted(path.name for path in home.iterdir()) == ["RESTORE", "ledger"]

@@ -59,13 +59,16 @@ class History:
         self.ids: list[str] = []
         self.sessions: list[str] = []
         self.erased: set[str] = set()
+        self.spoken: list[str] = []
         self._numbers = count(1)
         self._begin("add", 1)
 
     def word(self) -> str:
         """Return a word of letters that stands nowhere else."""
         digest = sha256(str(next(self._numbers)).encode()).digest()
-        return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:WORD_CHARS])
+        word = "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:WORD_CHARS])
+        self.spoken.append(word)
+        return word
 
     def play(self, move: str, number: int) -> None:
         """Make a move; what is refused is no move."""
@@ -173,7 +176,8 @@ def words_of(text: str) -> set[str]:
     return {piece for piece in pieces if len(piece) == WORD_CHARS and {*piece} <= {*LETTERS}}
 
 
-def _postponed(*_: object) -> Erased:
+def postponed(*_: object) -> Erased:
+    """Stand for an erasing that something in the way puts off."""
     return Erased(held_by=("the test",))
 
 
@@ -184,7 +188,7 @@ def test_a_redaction_leaves_the_rows_that_a_replay_of_what_is_left_makes(
     history: list[tuple[str, int]],
 ) -> None:
     with _home() as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Redactions, "_try", _postponed)
+        patch.setattr(Redactions, "_try", postponed)
         told = History(home)
         for move, number in history:
             told.play(move, number)

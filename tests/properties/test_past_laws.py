@@ -1,6 +1,6 @@
 """Any history, looked back at: answers by intervals are those of a replay, at every moment."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -35,7 +35,8 @@ MOMENTS_MAX: Final = 4
 KEPT: Final = ("workspaces", "agents", "memories", "aliases", "text")
 """What a copy of the past holds."""
 
-QUERIES: Final = (*WORDS[:4], "boiler Pump насос x", "note")
+QUERIES: Final = (*WORDS[:4], "boiler Pump насос x", "note", "boiler note")
+PIECES: Final = ("p", "oile")
 
 T = TypeVar("T")
 States = dict[tuple[str, str], dict[str, Any]]
@@ -94,11 +95,37 @@ def fields_of(state: Any) -> dict[str, Any]:
     return {name: getattr(state, name) for name in state.__struct_fields__}
 
 
-class LookingBack(Histories):
-    """A history that is looked back at once it is over."""
+class Lookback:
+    """Looks back at a history: answers by intervals, and by copies of the past, and by replays."""
 
-    def _compare_with_replay(self) -> None:
-        client = self._clients[WORKSPACES[0]]
+    def __init__(
+        self,
+        clients: Mapping[str, Client],
+        subjects: Mapping[str, Collection[str]],
+        folder: Path,
+        queries: Sequence[str] = QUERIES,
+        pieces: Sequence[str] = PIECES,
+    ) -> None:
+        """Take what there is.
+
+        Args:
+            clients: of each workspace.
+            subjects: workspace -> ids of its memories, whatever became of them.
+            folder: where databases are made.
+            queries: what is searched for by words; the last of them through the tools too.
+            pieces: what is searched for by pieces of words.
+
+        """
+        self._clients = clients
+        self._subjects = subjects
+        self._folder = folder
+        self._queries = queries
+        self._pieces = pieces
+        self._client = next(iter(clients.values()))
+
+    def compare(self) -> None:
+        """Compare every answer at some moments, and the differences between them."""
+        client = self._client
         known: dict[int, dict[str, States]] = {}
         for seq in some_moments(client):
             until = client.store.ledger.position_at(seq=seq)
@@ -108,11 +135,11 @@ class LookingBack(Histories):
             ):
                 wanted, found = (state_digest(each).projections for each in (replayed, copied))
                 assert {name: found[name] for name in KEPT} == {name: wanted[name] for name in KEPT}
-                for workspace in WORKSPACES:
+                for workspace in self._clients:
                     self._answers_are_alike(replayed, copied, workspace, until)
                     self._answers_by_id_are_alike(replayed, workspace, until)
                     self._searches_are_those_of_then(replayed, workspace, until)
-                known[seq] = {each: states_of(replayed, each) for each in WORKSPACES}
+                known[seq] = {each: states_of(replayed, each) for each in self._clients}
             self._moments_are_found(client, until)
         self._differences_lead_from_one_moment_to_the_other(known)
 
@@ -151,9 +178,9 @@ class LookingBack(Histories):
                 (
                     [
                         search_text(each, parse_query(q), filters, limit=9, offset=0)
-                        for q in QUERIES
+                        for q in self._queries
                     ],
-                    [search_exact(each, q, filters, limit=9, offset=0) for q in ("p", "oile")],
+                    [search_exact(each, q, filters, limit=9, offset=0) for q in self._pieces],
                     list_memories(each, filters, order="changed", after=None, limit=50),
                 )
                 for each in (replayed, copied)
@@ -164,7 +191,7 @@ class LookingBack(Histories):
         self, replayed: Connection, workspace: str, until: Position
     ) -> None:
         client = self._clients[workspace]
-        ids = [each for each, kept in self._model.subjects.items() if kept.workspace == workspace]
+        ids = self._subjects[workspace]
 
         def answers(of: Past | Present) -> list[object]:
             found = [of.find(each) for each in ids]
@@ -172,7 +199,7 @@ class LookingBack(Histories):
             return [
                 *found,
                 *chains,
-                *(of.fate(each) for each in ids),
+                *(of.fate(each) for each, memory in zip(ids, found, strict=True) if not memory),
                 *(of.versions(each) for each in ids),
             ]
 
@@ -188,9 +215,10 @@ class LookingBack(Histories):
         self, replayed: Connection, workspace: str, until: Position
     ) -> None:
         client = self._clients[workspace]
-        result = client.search("boiler note", known_at=until.seq, limit=100)
+        query = self._queries[-1]
+        result = client.search(query, known_at=until.seq, limit=100)
         filters = Filters(workspace=workspace_rid(replayed, workspace), now_us=until.t_us)
-        page = search_text(replayed, parse_query("boiler note"), filters, limit=100, offset=0)
+        page = search_text(replayed, parse_query(query), filters, limit=100, offset=0)
         wanted = [
             (hit.memory.id, float(f"{hit.score:.6g}"), hit.memory.status) for hit in page.hits
         ]
@@ -203,7 +231,7 @@ class LookingBack(Histories):
     ) -> None:
         moments = [*known]
         for first, second in {*pairwise(moments), (moments[0], moments[-1]), (moments[-1],) * 2}:
-            for workspace in WORKSPACES:
+            for workspace in self._clients:
                 states = {each: dict(state) for each, state in known[first][workspace].items()}
                 for found in self._differences(workspace, first, second):
                     key = found.kind, found.id
@@ -212,6 +240,8 @@ class LookingBack(Histories):
                         states[key] = dict(found.after)
                     elif found.what == "deleted":
                         assert states.pop(key) == found.before
+                    elif found.what == "redacted":
+                        assert states.pop(key, {}) == found.before
                     elif found.what != "passing":
                         assert found.before.keys() == found.after.keys()
                         for name, value in found.before.items():
@@ -236,6 +266,16 @@ class LookingBack(Histories):
             return found
 
         return look(self._clients[workspace], read)
+
+
+class LookingBack(Histories):
+    """A history that is looked back at once it is over."""
+
+    def _compare_with_replay(self) -> None:
+        subjects: dict[str, list[str]] = {each: [] for each in WORKSPACES}
+        for subject, kept in self._model.subjects.items():
+            subjects[kept.workspace].append(subject)
+        Lookback(self._clients, subjects, self._folder).compare()
 
 
 @pytest.mark.guarantee("G-KNOWN-1", "G-KNOWN-2")

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from ledger import AgentRegistered, MemoryAdded, Position, Record
 from projections.connection import Connection
 from server.errors import UseCaseError
+from server.redaction import Redactions
 from server.results import UndoResult
 from server.tool import Call
+from tests.properties.test_erasure_laws import postponed
 from tests.support.chains import chain_faults
 from tests.support.store import (
     MEMORY_DISK,
@@ -58,9 +60,19 @@ steps = st.one_of(
     st.tuples(st.just("undo"), actors, indexes),
     st.tuples(st.just("undo_many"), actors, filters),
 )
+erasures = st.tuples(
+    st.sampled_from(["redact", "redact_alone", "redact_event", "redact_event", "redact_session"]),
+    actors,
+    indexes,
+)
 histories = st.lists(steps, min_size=1, max_size=14)
+histories_with_gaps = st.lists(st.one_of(*[steps] * 3, erasures), min_size=1, max_size=18)
 MEMORY_COLUMNS: Final = (
     "id, superseded_by, supersedes, session_id, content, valid_from, true_from, true_until"
+)
+NO_OPERATIONS: Final = (
+    *("agent_registered", "workspace_created"),
+    *("redaction_explained", "redaction_completed"),
 )
 NAMES: Final = ("k8s", "Kubernetes", "kube")
 
@@ -123,6 +135,14 @@ class Teller:
                 client.alias("remove", alias=NAMES[what % 3])
             case "undo":
                 client.undo(position=1 + what)
+            case "redact":
+                client.redact(_nth(self.ids, what) or "")
+            case "redact_alone":
+                client.redact(_nth(self.ids, what) or "", chain=False)
+            case "redact_event":
+                client.redact(event=1 + what)
+            case "redact_session":
+                client.redact(_nth(self.sessions, what) or "")
             case _:
                 result = client.undo(**self.filter(what))
                 self.causes.append(result.cause or "nothing")
@@ -158,7 +178,7 @@ def matching(client: Client, chosen: dict[str, Any]) -> list[int]:
         record.seq
         for record in reversed(records)
         if record.seq == record.header.batch
-        and record.header.type not in ("agent_registered", "workspace_created")
+        and record.header.type not in NO_OPERATIONS
         and chosen.get("actor") in (None, actors[record.header.act])
         and chosen.get("cause") in (None, record.header.cause)
         and chosen.get("from", 0) <= record.seq <= chosen.get("to", record.seq)
@@ -198,6 +218,22 @@ def state(client: Client) -> list[tuple[object, ...]]:
 @settings(max_examples=settings().max_examples // 3)
 @given(history=histories, given=filters)
 def test_undoing_what_a_filter_matches_is_undoing_it_one_by_one(
+    history: list[tuple[str, str, Any]], given: dict[str, Any]
+) -> None:
+    _undone_at_once_and_one_by_one(history, given)
+
+
+@settings(max_examples=settings().max_examples // 3)
+@given(history=histories_with_gaps, given=filters)
+def test_undoing_many_steps_over_what_is_erased(
+    history: list[tuple[str, str, Any]], given: dict[str, Any]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Redactions, "_try", postponed)  # the rows are the same, and it is quicker
+        _undone_at_once_and_one_by_one(history, given)
+
+
+def _undone_at_once_and_one_by_one(
     history: list[tuple[str, str, Any]], given: dict[str, Any]
 ) -> None:
     with told(history) as (path, teller):

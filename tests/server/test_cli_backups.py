@@ -56,8 +56,8 @@ def test_a_restore_says_what_it_did_and_what_became_of_the_rest(shell: Shell, co
     ]
     assert not (shell.home / "projections" / "CURRENT").exists()
     assert [each.path for each in copies_from(shell.home, 0)] == [copy, aside]
-    assert shell("list").out == ""
     assert shell("digest").out.splitlines()[0] == lines[1]
+    assert shell("list").out == ""
     later = shell("backup", str(copy.with_name("later")))
     assert "; 1 of the events are redacted" in later.out
 

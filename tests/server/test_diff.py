@@ -11,7 +11,6 @@ from server.errors import CallCancelledError, InvalidArgumentsError
 from server.schema import convert
 from server.terminal import Prose
 from server.tool import Call
-from tests.server.test_known_at import redact
 from tests.support.store import Client, Home
 
 
@@ -112,8 +111,7 @@ def test_a_redaction_is_named_without_a_word_of_what_it_took(client: Client) -> 
     stored = client.add("heron").id
     other = client.add("egret").id
     start = client.position()
-    redact(client, stored)
-    client.store.reads.current(Call()).writer.execute("UPDATE checkpoint SET seq = seq + 1")
+    client.redact(stored)
 
     result = compared(client, start)
 
@@ -124,6 +122,44 @@ def test_a_redaction_is_named_without_a_word_of_what_it_took(client: Client) -> 
     assert became(compared(client, start, memory=stored)) == {stored: "redacted"}
     assert "heron" not in shown(result)
     assert "1 redactions since" in shown(result)
+
+
+def test_a_gap_at_the_second_moment_is_a_redaction_and_no_deletion(client: Client) -> None:
+    stored = client.add("heron").id
+    session = client.session_start("editor").id
+    client.alias("add", alias="k8s", entity_name="Kubernetes")
+    start = client.position()
+    client.redact(event=client.update(stored, content="egret").position)
+    middle = client.position()
+    client.session_end(session, summary="all egrets")
+    client.redact(event=client.position())
+    (alias,) = client.redact(entity="Kubernetes").memories
+
+    result = compared(client, start, middle)
+    assert became(result) == {stored: "redacted"}
+    assert result.differences[0].before["content"] == "heron"
+    assert result.total == 1
+    later = compared(client, middle)
+    assert became(later) == {session: "redacted", alias: "redacted"}
+    assert became(compared(client, 0)) == {stored: "redacted", session: "redacted"} | {
+        alias: "redacted"
+    }
+    assert "egret" not in shown(result) + shown(later)
+
+
+def test_what_is_erased_before_and_after_is_no_difference_but_the_redaction(
+    client: Client,
+) -> None:
+    session = client.session_start("editor").id
+    client.redact(session)
+    start = client.position()
+    other = client.session_start("editor").id
+    client.redact(other)
+
+    result = compared(client, start)
+
+    assert became(result) == {other: "redacted"}
+    assert result.counts == {"session": {"redacted": 1}}
 
 
 def test_nothing_differs_between_a_moment_and_itself(client: Client) -> None:

@@ -3,7 +3,7 @@
 import fcntl
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -275,22 +275,6 @@ def test_a_search_for_a_piece_of_text_looks_back_too(client: Client) -> None:
 # ---------------------------------------------------------------------------- redactions
 
 
-def redact(client: Client, memory_id: str) -> None:
-    """Note a redaction in the tables alone, as its event would."""
-
-    def note(connection: Any) -> None:
-        rid = connection.value("SELECT rid FROM memories WHERE id = ?", (memory_id,))
-        connection.execute(
-            "INSERT INTO events SELECT max(seq) + 1, max(seq) + 1, 'memory_redacted', ?, 0, 0, "
-            "NULL FROM events",
-            (rid,),
-        )
-
-    generation = client.store.reads.current(Call())
-    with generation.writer.transaction(write=True):
-        note(generation.writer)
-
-
 @pytest.mark.guarantee("G-KNOWN-1")
 def test_the_reply_counts_the_redactions_since_in_this_workspace(
     home: Home, client: Client
@@ -300,8 +284,8 @@ def test_the_reply_counts_the_redactions_since_in_this_workspace(
     second = client.add("heron two").id
     home.open("other").add("heron three")
     other_end = client.position()
-    redact(client, first)
-    redact(client, second)
+    client.redact(first)
+    client.redact(second)
 
     known = client.search("heron", known_at=moment).known_at
     assert known is not None
@@ -318,12 +302,51 @@ def test_after_a_redaction_older_copies_are_used_no_more(home: Home, client: Cli
     stored = client.add("heron one").id
     client.found("heron", known_at=3)
     (before,) = copies(home)
-    redact(client, stored)
+    client.redact(stored)
+    assert copies(home) == []
 
     client.found("heron", known_at=3)
 
     (after,) = copies(home)
     assert after != before
+
+
+def test_a_redaction_of_what_was_said_later_or_elsewhere_is_not_counted(
+    home: Home, client: Client
+) -> None:
+    stored = client.add("heron one").id
+    moment = client.position()
+    later = client.update(stored, content="heron two").position
+    redaction = client.redact(event=later)
+    other = home.open("other")
+    other.add("heron three")
+    end = client.position()
+    client.redact(event=redaction.position)  # its reason
+
+    assert _redacted_since(client, moment) == 0
+    assert _redacted_since(client, later or 0) == 1
+    assert _redacted_since(client, end) == 1
+    assert _redacted_since(other, end) == 0
+
+
+def _redacted_since(client: Client, position: int) -> int:
+    known = client.inspect(known_at=position).known_at
+    assert known is not None
+    return known.redacted_since
+
+
+def test_a_memory_of_which_nothing_is_left_is_no_deleted_one_in_the_past_either(
+    client: Client,
+) -> None:
+    stored = client.add("heron one").id
+    client.delete(stored)
+    moment = client.position()
+    client.redact(stored)
+
+    assert client.inspect(stored).status == "redacted"
+    assert client.inspect(stored, known_at=moment).status == "redacted"
+    (missing,) = client.get(stored, known_at=moment).missing
+    assert (missing.reason, len(missing.redacted)) == ("redacted", 1)
 
 
 # ---------------------------------------------------------------------------- copies

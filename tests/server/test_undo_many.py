@@ -10,6 +10,7 @@ from server.errors import (
     BusyError,
     IdempotencyConflictError,
     InvalidArgumentsError,
+    RedactedError,
     UndoConflictError,
 )
 from server.tool import Call
@@ -334,3 +335,27 @@ def test_text_that_is_no_unicode_is_said_to_be_mended(client: Client) -> None:
     note(client)
     call = Call(actor_name="tester", repaired=True)
     assert any("U+FFFD" in each for each in client.store.app.undo(UndoArgs(actor="x"), call).notes)
+
+
+def test_what_is_erased_is_left_out_and_a_dry_run_says_the_same(client: Client) -> None:
+    gone = note(client, "the code is 4711", source_file="a.md")
+    first = client.position()
+    kept = note(client, "the ferry leaves at noon")
+    added = client.position()
+    changed = client.update(kept, content="the ferry leaves at one").position
+    client.redact(gone)
+    client.redact(event=added)  # what it said before it was changed
+
+    trial = client.undo(**{"from": 1, "dry_run": True})
+    result = client.undo(**{"from": 1})
+
+    assert trial.skipped == result.skipped
+    assert trial.skipped_by_code == result.skipped_by_code == {"redacted": 2, "undo_conflict": 1}
+    codes = {each.position: each.code for each in result.skipped}
+    assert codes == {first: "redacted", changed: "redacted", added: "undo_conflict"}
+    assert (result.undone, result.undone_count) == (False, 0)
+    assert client.content(kept) == "the ferry leaves at one"
+    with client.refused(RedactedError, "cannot be put back"):
+        client.undo(position=changed)
+    with client.refused(RedactedError):
+        client.undo(position=first)
