@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ledger import (
+    Aside,
     BackupDamagedError,
     BackupRefusedError,
     ErasedRecord,
@@ -25,6 +26,7 @@ from ledger import (
     Restoration,
     RestoreReport,
     backup,
+    erase_aside,
     verify,
 )
 from ledger.lock import FileLock
@@ -417,3 +419,51 @@ def test_a_restore_that_is_killed_leaves_the_old_ledger_or_the_new_one(
         if not crashed:
             assert crash_at > 20
             break
+
+
+def aside_of(home: Path, copy: Path) -> tuple[Ledger, Path]:
+    """A home whose ledger was put back from a copy, and what was put aside."""
+    append_each(open_home(home), "one", "two")
+    close_opened()
+    shutil.copytree(home / "ledger", copy)
+    report = restore(copy, home, replace=True)
+    assert report.replaced is not None
+    return open_home(home), report.replaced
+
+
+def test_what_is_put_aside_loses_what_the_list_names(home: Path, copy: Path) -> None:
+    ledger, aside = aside_of(home, copy)
+    kept = RedactionList(home)
+    assert erase_aside(ledger, kept, lock_timeout_s=1) == Aside()
+    kept.add(listed(ledger, 1))
+    (home / "ledger.partial-0").mkdir()
+
+    found = erase_aside(ledger, kept, lock_timeout_s=1)
+
+    assert found == Aside(erased=(aside.name,))
+    assert erase_aside(ledger, kept, lock_timeout_s=1) == Aside()
+    report = verify(aside)
+    assert (report.ok, report.redacted) == (True, 1)
+    assert not (home / "ledger.partial-0").exists()
+    shutil.rmtree(aside)
+    assert erase_aside(ledger, kept, lock_timeout_s=1) == Aside()
+
+
+def test_what_is_put_aside_and_unreadable_is_named(home: Path, copy: Path) -> None:
+    ledger, aside = aside_of(home, copy)
+    (aside / "FORMAT").write_bytes(b"nothing of the kind")
+    assert erase_aside(ledger, RedactionList(home), lock_timeout_s=1) == Aside(unread=(aside.name,))
+
+
+def test_a_folder_that_cannot_be_removed_is_a_write_error(
+    home: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, _ = aside_of(home, copy)
+    (home / "ledger.partial-0").mkdir()
+
+    def refuse(_: Path) -> None:
+        raise OSError(errno.EIO, "no")
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    with pytest.raises(LedgerWriteError):
+        erase_aside(ledger, RedactionList(home), lock_timeout_s=1)
