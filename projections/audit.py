@@ -16,15 +16,15 @@ from ledger import MemoryState, format_us
 from projections.audit_model import AuditedSubject, AuditEntry, FieldChange
 from projections.connection import Connection
 from projections.erasure import REDACTED
-from projections.projector import (
+from projections.redactions import redaction_at
+from projections.snippet import ELLIPSIS
+from projections.states import (
     STATE_FIELDS,
     decode_alias,
     decode_session,
     decode_state,
     state_from_columns,
 )
-from projections.redactions import redaction_at
-from projections.snippet import ELLIPSIS
 
 SUBJECTS_MAX: Final = 20
 """Subjects of one operation that an entry describes."""

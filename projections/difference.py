@@ -15,7 +15,7 @@ from ledger import AliasState, MemoryState, SessionState
 from projections.connection import Connection
 from projections.erasure import REDACTED, SUBJECT_TYPES
 from projections.intervals import standing_at
-from projections.projector import decode_alias, decode_session
+from projections.states import decode_alias, decode_session
 
 Kind = Literal["memory", "session", "alias"]
 What = Literal[

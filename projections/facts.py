@@ -13,15 +13,15 @@ from projections.connection import Connection
 from projections.erasure import REDACTED
 from projections.filters import Filters
 from projections.listing import count_memories, select_ids
-from projections.projector import (
+from projections.redactions import is_erased
+from projections.sessions import count_memories_of
+from projections.states import (
     STATE_FIELDS,
     decode_alias,
     decode_session,
     decode_state,
     state_from_columns,
 )
-from projections.redactions import is_erased
-from projections.sessions import count_memories_of
 
 T = TypeVar("T")
 

@@ -14,14 +14,6 @@ from ledger import MemoryState, format_us
 from projections.connection import Connection
 from projections.erasure import REDACTED
 from projections.model import Memory, Version
-from projections.projector import (
-    ACTIVE,
-    DELETED,
-    STATE_FIELDS,
-    SUPERSEDED,
-    decode_state,
-    state_from_columns,
-)
 from projections.queries import (
     chain_of,
     find_memory,
@@ -31,6 +23,14 @@ from projections.queries import (
 )
 from projections.redaction_model import Redaction
 from projections.redactions import is_erased, redactions_of
+from projections.states import (
+    ACTIVE,
+    DELETED,
+    STATE_FIELDS,
+    SUPERSEDED,
+    decode_state,
+    state_from_columns,
+)
 
 _COLUMNS = ", ".join(STATE_FIELDS)
 

@@ -16,9 +16,11 @@ from ledger import AliasState, Position
 from projections.checkpoint import write_checkpoint
 from projections.connection import Connection
 from projections.erasure import ERASED, GONE
-from projections.projector import Projector, decode_alias, decode_state, index_everything
+from projections.projector import Projector
 from projections.schema import create_indexes, create_tables
+from projections.states import decode_alias, decode_state
 from projections.substring import flush_trigrams
+from projections.text_index import index_everything
 
 PROGRESS_EVERY = 1_000
 

@@ -8,10 +8,6 @@ rebuild: both write what the memories table says, so the order of edits leaves n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import attrgetter
-from typing import Any
-
 import msgspec
 
 from ledger import (
@@ -46,14 +42,18 @@ from projections.erasure import (
     erase_row,
     erase_state,
 )
+from projections.states import (
+    ACTIVE,
+    DELETED,
+    STATE_FIELDS,
+    SUPERSEDED,
+    encode_json,
+    state_from_columns,
+    state_values,
+)
 from projections.substring import forget_trigrams, mark_trigrams
-from projections.term_worker import analyze_rows
-from projections.text import terms
+from projections.text_index import terms_of
 
-STATE_FIELDS = MemoryState.__struct_fields__
-"""The fields of a memory as events carry them; the columns of the same names hold them."""
-
-_JSON_INDEXES = tuple(STATE_FIELDS.index(name) for name in ("tags", "meta"))
 _STATE_COLUMNS = ", ".join(STATE_FIELDS)
 _DERIVED_COLUMNS = (
     "rid, id, workspace, agent, created_us, updated_us, version, last_seq, "
@@ -66,24 +66,7 @@ _INSERT_MEMORY = (
 )
 _SELECT_STATE = f"SELECT {_STATE_COLUMNS} FROM memories WHERE rid = ?"
 
-_encode = msgspec.json.Encoder().encode
-_decode_state = msgspec.json.Decoder(MemoryState).decode
-_decode_session = msgspec.json.Decoder(SessionState).decode
-_decode_alias = msgspec.json.Decoder(AliasState).decode
-_decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
-_decode_meta = msgspec.json.Decoder(dict[str, Any]).decode
-_state_fields = attrgetter(*STATE_FIELDS)
-
-FTS5_AUTOMERGE, FTS5_HASH_BYTES = 4, 1 << 20
-"""FTS5's own defaults, restored after a bulk."""
-
-BULK_HASH_BYTES = 64 << 20
-"""Postings gathered in memory before a bulk writes a segment."""
-
 ORIGINS_KNOWN_MAX = 1_000
-
-ACTIVE, SUPERSEDED, DELETED = "active", "superseded", "deleted"
-"""Statuses of a version."""
 
 
 class Projector:
@@ -173,7 +156,7 @@ class Projector:
                 self._connection.execute(
                     "INSERT OR REPLACE INTO memories_fts(rowid, title, content, entity) "
                     "VALUES(?, ?, ?, ?)",
-                    (rid, *_terms_of(*row)),
+                    (rid, *terms_of(*row)),
                 )
                 mark_trigrams(self._connection, rid)
         self._changed.clear()
@@ -202,7 +185,7 @@ class Projector:
         created_us = identity[4]
         self._connection.execute(
             _INSERT_MEMORY,
-            (*identity, *versions, *self._times(created_us, state), *_state_values(state)),
+            (*identity, *versions, *self._times(created_us, state), *state_values(state)),
         )
 
     def settle(self) -> None:
@@ -229,7 +212,7 @@ class Projector:
         rid, _, _, _, created_us, _ = identity
         self._connection.execute(
             _INSERT_MEMORY,
-            (*identity, seq, seq, *self._times(created_us, state), *_state_values(state)),
+            (*identity, seq, seq, *self._times(created_us, state), *state_values(state)),
         )
         self._changed[rid] = None
 
@@ -246,7 +229,7 @@ class Projector:
         self._connection.execute(
             f"UPDATE memories SET ({columns}) = ({', '.join('?' * len(columns.split(',')))}) "
             "WHERE rid = ?",
-            (t_us, seq, seq, *self._times(created_us, state), *_state_values(state), rid),
+            (t_us, seq, seq, *self._times(created_us, state), *state_values(state), rid),
         )
         self._end_predecessors(memory_id)
         self._changed[rid] = None
@@ -437,7 +420,7 @@ class Projector:
                 state.client,
                 state.project,
                 state.summary,
-                _encode(state.meta).decode() if state.meta else None,
+                encode_json(state.meta).decode() if state.meta else None,
             ),
         )
         self._note_version(rid, header.seq, state)
@@ -478,7 +461,7 @@ class Projector:
     def _note_version(self, rid: int, seq: int, state: SessionState | AliasState | None) -> None:
         self._connection.execute(
             "INSERT INTO subject_versions VALUES(?, ?, ?)",
-            (rid, seq, None if state is None else _encode(state).decode()),
+            (rid, seq, None if state is None else encode_json(state).decode()),
         )
 
     def _close_version(self, memory_id: str, seq: int) -> int:
@@ -495,7 +478,7 @@ class Projector:
             status = ACTIVE if state.superseded_by is None else SUPERSEDED
             self._connection.execute(
                 "INSERT INTO memory_versions VALUES(?, ?, ?, ?, ?, ?)",
-                (rid, from_seq, seq, version, status, _encode(state).decode()),
+                (rid, from_seq, seq, version, status, encode_json(state).decode()),
             )
         return rid
 
@@ -573,83 +556,6 @@ class Projector:
             self._origins.pop(origin_id)
             rid = _memoised(self._connection, self._origins, "origins", origin_id)
         return rid
-
-
-def index_everything(connection: Connection, count: int) -> Iterator[int]:
-    """Fill an empty text index from the memories table, in rid order; yield the rows done so far.
-
-    FTS5 starts a new segment each time a rowid comes out of order inside a transaction, so a
-    rebuild folds all edits into the table first and indexes each final text once.
-
-    Args:
-        connection: where the index is.
-        count: how many memories there are.
-
-    """
-    _tune_text_index(connection, automerge=0, hashsize=BULK_HASH_BYTES)
-    rows = connection.execute("SELECT rid, title, content, entity_name FROM memories ORDER BY rid")
-    for done, row in enumerate(analyze_rows(rows, count), 1):
-        connection.execute(
-            "INSERT INTO memories_fts(rowid, title, content, entity) VALUES(?, ?, ?, ?)", row
-        )
-        yield done
-    _tune_text_index(connection, automerge=FTS5_AUTOMERGE, hashsize=FTS5_HASH_BYTES)
-
-
-def _tune_text_index(connection: Connection, **options: int) -> None:
-    for name, value in options.items():
-        connection.execute(
-            "INSERT INTO memories_fts(memories_fts, rank) VALUES(?, ?)", (name, value)
-        )
-
-
-def merge_indexes(connection: Connection, pages_max: int) -> None:
-    """Merge small segments of the full-text indexes, writing about so many pages of each."""
-    for index in ("memories_fts", "trigrams"):
-        connection.execute(f"INSERT INTO {index}({index}, rank) VALUES('merge', ?)", (pages_max,))
-
-
-def decode_state(text: str) -> MemoryState:
-    """Decode the state of a row of `memory_versions`."""
-    return _decode_state(text)
-
-
-def decode_session(text: str) -> SessionState:
-    """Decode the state of a session in `subject_versions`."""
-    return _decode_session(text)
-
-
-def decode_alias(text: str) -> AliasState:
-    """Decode the state of an alias in `subject_versions`."""
-    return _decode_alias(text)
-
-
-def _terms_of(title: str | None, content: str, entity: str | None) -> tuple[Any, ...]:
-    return (
-        None if title is None else terms(title),
-        terms(content),
-        None if entity is None else terms(entity),
-    )
-
-
-def _state_values(state: MemoryState) -> list[Any]:
-    values = list(_state_fields(state))
-    for index in _JSON_INDEXES:
-        values[index] = _encode(values[index]).decode() if values[index] else None
-    return values
-
-
-def state_from_columns(row: Sequence[Any]) -> MemoryState:
-    """Build a state from columns named and ordered as `STATE_FIELDS`."""
-    return MemoryState(**state_fields(row))
-
-
-def state_fields(row: Sequence[Any]) -> dict[str, Any]:
-    """Return the fields of a state from columns named and ordered as `STATE_FIELDS`."""
-    fields = dict(zip(STATE_FIELDS, row, strict=True))
-    fields["tags"] = () if fields["tags"] is None else _decode_tags(fields["tags"])
-    fields["meta"] = {} if fields["meta"] is None else _decode_meta(fields["meta"])
-    return fields
 
 
 def _memoised(connection: Connection, memo: dict[str, int], table: str, key: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from ledger import MemoryState, format_us
 from projections.connection import Connection
 from projections.model import EntityCount, LayerStatistics, Memory, Version
-from projections.projector import (
+from projections.states import (
     ACTIVE,
     STATE_FIELDS,
     SUPERSEDED,

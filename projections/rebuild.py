@@ -13,8 +13,9 @@ from ledger import Ledger, LedgerBehindError, Position, Record
 from projections.checkpoint import write_checkpoint
 from projections.connection import Connection
 from projections.generation import Generations
-from projections.projector import Projector, index_everything
+from projections.projector import Projector
 from projections.schema import create_indexes, create_tables
+from projections.text_index import index_everything
 
 Progress = Callable[[str, int, int], None]
 """Called with the phase ("events", "text", ...), how many are done and how many there are."""

@@ -10,8 +10,8 @@ import msgspec
 from ledger import format_us
 from projections.connection import Connection
 from projections.erasure import CONTENT_TYPES, REDACTED, SUBJECT_TYPES
-from projections.projector import STATE_FIELDS, decode_session, decode_state, state_from_columns
 from projections.redaction_model import Redaction
+from projections.states import STATE_FIELDS, decode_session, decode_state, state_from_columns
 
 MEMORY_TYPES: Final = (*CONTENT_TYPES, "memory_deleted")
 """Events about a memory that hold what somebody wrote."""

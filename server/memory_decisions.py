@@ -16,7 +16,7 @@ from ledger import (
 )
 from projections.facts import Current, Facts
 from projections.filters import Filters
-from projections.projector import STATE_FIELDS
+from projections.states import STATE_FIELDS
 from server import chain
 from server.commands import (
     DELETED_MAX,

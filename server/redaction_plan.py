@@ -17,7 +17,6 @@ from projections.connection import Connection
 from projections.erasure import CONTENT_TYPES
 from projections.filters import Filters
 from projections.listing import select_ids
-from projections.projector import decode_state
 from projections.redactions import (
     ERASABLE_TYPES,
     Target,
@@ -30,6 +29,7 @@ from projections.redactions import (
     naming,
     subject_of,
 )
+from projections.states import decode_state
 from server.commands import FilterArgs
 from server.decision import refuse_blank
 from server.errors import InvalidArgumentsError, NotFoundError

@@ -17,8 +17,8 @@ import msgspec
 
 from ledger import Redactor
 from projections.connection import Connection
-from projections.projector import STATE_FIELDS
 from projections.redactions import id_of_any
+from projections.states import STATE_FIELDS
 from server.redaction_needles import Needles
 
 TEMPORARY_PREFIX: Final = "mnemolog-"

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from ledger import Ledger, LedgerError, Sealer
 from projections.connection import STORAGE_ERRORS
 from projections.generation import Generation
-from projections.projector import merge_indexes
 from projections.substring import are_trigrams_due, flush_trigrams
+from projections.text_index import merge_indexes
 from server.commit import Committer
 from server.errors import UseCaseError
 from server.reads import ReadSide
