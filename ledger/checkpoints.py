@@ -17,7 +17,7 @@ from msgspec import Struct
 from ledger.errors import LedgerBehindError, LedgerWriteError, NoteError, WriteOutcome
 from ledger.instants import format_us
 from ledger.live import TornTail
-from ledger.merkle import FullTree
+from ledger.merkle import HASH_BYTES, Growth, Run, consistency_runs, inclusion_runs
 from ledger.note import Checkpoint, Signer, VerifierKey, to_base64
 from ledger.notes import NoteFile, SignedCheckpoint, objection, parse_notes, read_notes
 from ledger.osfile import read_file, write_reason
@@ -28,6 +28,7 @@ Progress = Callable[[int, int], None]
 """Called with how many records have been read and how many there are."""
 
 PROGRESS_EVERY = 1_000
+_PIECE_BYTES = PROGRESS_EVERY * HASH_BYTES
 
 _PUBLIC_MODE = 0o644
 """Of a file outside that is made: it is there to be read by others, and says nothing of people."""
@@ -101,9 +102,12 @@ def create_checkpoint(
     """
     with ledger.lock(lock_timeout_s) as writer:
         end = writer.secure(known)
-    tree = grow_tree(ledger, end.seq, progress)
-    check_extends(tree, _mine(ledger, _own(ledger).notes))
-    checkpoint = Checkpoint(ledger.identity.origin, end.seq, tree.root())
+    made_before = _mine(ledger, _own(ledger).notes)
+    tree = grow_tree(ledger, end.seq, sizes=[end.seq, *_sizes(made_before)], progress=progress)
+    check_extends(tree, made_before)
+    if tree.size < end.seq:
+        raise LedgerBehindError(known_seq=end.seq, end_seq=tree.size, reason="shorter")
+    checkpoint = Checkpoint(ledger.identity.origin, end.seq, tree.root(end.seq))
     with ledger.lock(lock_timeout_s):
         before = _bytes(ledger.layout.checkpoints)
         found = parse_notes(before or b"")
@@ -148,7 +152,8 @@ def publish_checkpoint(
     target = path.resolve()
     there = read_notes(target)
     notes = [] if there is None else checked(there, path, ledger.identity.origin, key)
-    tree = grow_tree(ledger, max(each.checkpoint.size for each in [newest, *notes]), progress)
+    sizes = _sizes([newest, *notes])
+    tree = grow_tree(ledger, max(sizes), sizes=sizes, progress=progress)
     check_extends(tree, [newest, *notes])
     if any(each.checkpoint == newest.checkpoint for each in notes):
         return MadeCheckpoint(checkpoint=newest.checkpoint, data=newest.data, is_new=False)
@@ -183,9 +188,10 @@ def prove_record(
     size = signed.checkpoint.size
     if not 1 <= seq <= size:
         raise NoteError(f"the checkpoint covers records 1 to {size}, and {seq} is none of them")
-    tree = grow_tree(ledger, size, progress)
+    runs = inclusion_runs(seq - 1, size)
+    tree = grow_tree(ledger, size, sizes=[size], runs=runs, progress=progress)
     check_extends(tree, [signed])
-    hashes = tree.inclusion_proof(seq - 1, size)
+    hashes = tree.proof()
     text = proof_text(seq - 1, hashes, signed.data)
     return Proof(hashes=hashes, checkpoint=signed.checkpoint, text=text)
 
@@ -210,11 +216,14 @@ def prove_extension(
     """
     newest = newest_checkpoint(ledger)
     size, old_size = newest.checkpoint.size, old.checkpoint.size
-    tree = grow_tree(ledger, max(size, old_size), progress)
+    runs = consistency_runs(min(old_size, size), size)
+    tree = grow_tree(
+        ledger, max(size, old_size), sizes=[size, old_size], runs=runs, progress=progress
+    )
     check_extends(tree, [old, newest])
     if old_size > size:
         raise NoteError(f"the newest checkpoint has {size} records, the old one {old_size}")
-    hashes = tree.consistency_proof(old_size, size)
+    hashes = tree.proof()
     lines = [f"old {old_size}", *map(to_base64, hashes)]
     text = "\n".join(lines) + "\n\n" + newest.data.decode()
     return Proof(hashes=hashes, checkpoint=newest.checkpoint, text=text)
@@ -281,24 +290,43 @@ def checked(found: NoteFile, path: Path, origin: str, key: VerifierKey) -> list[
     return found.notes
 
 
-def grow_tree(ledger: Ledger, until_seq: int, progress: Progress | None = None) -> FullTree:
+def grow_tree(
+    ledger: Ledger,
+    until_seq: int,
+    *,
+    sizes: Iterable[int] = (),
+    runs: Iterable[Run] = (),
+    progress: Progress | None = None,
+) -> Growth:
     """Return the tree over a ledger's records, each of them checked, up to and with `until_seq`.
 
-    It has fewer if the ledger ends before. A million records take 64 MB.
+    It has fewer if the ledger ends before. Payloads are held against their commitments and not
+    decoded, and nothing is kept but what was asked for.
+
+    Args:
+        ledger: the ledger.
+        until_seq: the last record.
+        sizes: at which the roots are wanted.
+        runs: of leaves, from 0, whose roots are wanted: those of a proof.
+        progress: told about every thousand records.
 
     Raises:
         LedgerDamagedError: the ledger is damaged.
-        UnknownEventError: a record is of a type or version this program does not know.
     """
-    tree = FullTree()
-    for record in ledger.read(Position.start, until_seq):
-        tree.append(bytes.fromhex(record.digest))
-        if progress is not None and record.seq % PROGRESS_EVERY == 0:
-            progress(record.seq, until_seq)
+    tree = Growth(sizes, runs)
+    for digests in ledger.read_digests(until_seq):
+        at = 0
+        while at < len(digests):
+            # Up to the next thousand, so that what is told are round numbers.
+            piece = _PIECE_BYTES - tree.size % PROGRESS_EVERY * HASH_BYTES
+            tree.extend(digests[at : at + piece])
+            at += piece
+            if progress is not None and tree.size % PROGRESS_EVERY == 0:
+                progress(tree.size, until_seq)
     return tree
 
 
-def check_extends(tree: FullTree, notes: Iterable[SignedCheckpoint]) -> None:
+def check_extends(tree: Growth, notes: Iterable[SignedCheckpoint]) -> None:
     """Raise unless the records of a tree are those that the checkpoints have signed.
 
     Raises:
@@ -318,6 +346,10 @@ def _own(ledger: Ledger) -> NoteFile:
 
 def _mine(ledger: Ledger, notes: Iterable[SignedCheckpoint]) -> list[SignedCheckpoint]:
     return [each for each in notes if each.checkpoint.origin == ledger.identity.origin]
+
+
+def _sizes(notes: Iterable[SignedCheckpoint]) -> list[int]:
+    return [each.checkpoint.size for each in notes]
 
 
 def _bytes(path: Path) -> bytes | None:

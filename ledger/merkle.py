@@ -5,8 +5,10 @@ hashes of 32 bytes and never see a record. An inner node is SHA-256(0x01 || left
 empty tree SHA-256 of nothing; the left half of n leaves is the greatest power of two below n
 (RFC 6962, section 2.1). The checks follow RFC 9162, sections 2.1.3.2 and 2.1.4.2.
 
-`Tree` keeps only what it needs to go on: a hash for each bit of its size. `FullTree` keeps every
-node, 64 bytes a leaf, and then gives any number of proofs for some 20 hashes each.
+`Tree` keeps only what it needs to go on: a hash for each bit of its size. A proof is the roots over
+some runs of leaves, so whoever knows beforehand what is to be proven needs no more than that for
+each run (`Growth`). `FullTree` keeps every node, 64 bytes a leaf, and then gives any number of
+proofs for some 20 hashes each.
 """
 
 from __future__ import annotations
@@ -17,6 +19,13 @@ from hashlib import sha256
 HASH_BYTES = 32
 EMPTY_ROOT = sha256(b"").digest()
 """Root of the tree without leaves."""
+
+_BLOCK_LEVEL = 10
+_BLOCK_BYTES = HASH_BYTES << _BLOCK_LEVEL
+"""Leaves that are hashed together, level by level: that takes half the time of one by one."""
+
+Run = tuple[int, int]
+"""Leaves `low` to `high - 1`, from 0."""
 
 
 class Tree:
@@ -36,16 +45,98 @@ class Tree:
 
     def append(self, leaf: bytes) -> None:
         """Add a leaf hash of 32 bytes."""
-        node, rest = leaf, self._size
-        while rest & 1:
-            node = _parent(self._peaks.pop(), node)
-            rest >>= 1
-        self._peaks.append(node)
-        self._size += 1
+        self._push(leaf, 0)
+
+    def extend(self, leaves: bytes) -> None:
+        """Add leaf hashes, 32 bytes each, one after the other."""
+        at, end = 0, len(leaves)
+        while at < end:
+            if end - at >= _BLOCK_BYTES and self._size % (1 << _BLOCK_LEVEL) == 0:
+                level = leaves[at : at + _BLOCK_BYTES]
+                while len(level) > HASH_BYTES:
+                    # Neighbours stand side by side already.
+                    level = b"".join(
+                        [
+                            sha256(b"\x01" + level[pair : pair + 2 * HASH_BYTES]).digest()
+                            for pair in range(0, len(level), 2 * HASH_BYTES)
+                        ]
+                    )
+                self._push(level, _BLOCK_LEVEL)
+                at += _BLOCK_BYTES
+            else:
+                self._push(leaves[at : at + HASH_BYTES], 0)
+                at += HASH_BYTES
 
     def root(self) -> bytes:
         """Return the root over all leaves so far."""
         return _fold(self._peaks)
+
+    def _push(self, node: bytes, level: int) -> None:
+        """Add a perfect subtree; the size must be a multiple of its leaves."""
+        rest = self._size >> level
+        while rest & 1:
+            node = _parent(self._peaks.pop(), node)
+            rest >>= 1
+        self._peaks.append(node)
+        self._size += 1 << level
+
+
+class Growth:
+    """A growing tree of which some roots are wanted: at sizes, and over runs of leaves.
+
+    It holds a few hundred bytes for each run, however many leaves come.
+    """
+
+    __slots__ = ("_roots", "_runs", "_sizes", "_tree")
+
+    def __init__(self, sizes: Iterable[int] = (), runs: Iterable[Run] = ()) -> None:
+        """Begin before the first leaf.
+
+        Args:
+            sizes: of which the roots are wanted.
+            runs: of leaves, of which the roots are wanted too.
+        """
+        self._tree = Tree()
+        self._sizes = sorted(set(sizes), reverse=True)
+        self._runs = [(low, high, Tree()) for low, high in runs]
+        self._roots: dict[int, bytes] = {}
+        self._note()
+
+    @property
+    def size(self) -> int:
+        """How many leaves have come."""
+        return self._tree.size
+
+    def extend(self, leaves: bytes) -> None:
+        """Take the next leaf hashes, 32 bytes each."""
+        first = self.size
+        last = first + len(leaves) // HASH_BYTES
+        for low, high, tree in self._runs:
+            if low < last and high > first:
+                tree.extend(_cut(leaves, max(low - first, 0), min(high, last) - first))
+        at = first
+        while self._sizes and self._sizes[-1] <= last:
+            self._tree.extend(_cut(leaves, at - first, self._sizes[-1] - first))
+            at = self.size
+            self._note()
+        self._tree.extend(_cut(leaves, at - first, last - first))
+
+    def root(self, size: int) -> bytes:
+        """Return the root at one of the sizes that were asked for.
+
+        Raises:
+            KeyError: it was not, or so many leaves have not come.
+        """
+        return self._roots[size]
+
+    def proof(self) -> list[bytes]:
+        """Return the roots over the runs, in the order in which they were given."""
+        return [tree.root() for _, _, tree in self._runs]
+
+    def _note(self) -> None:
+        """Keep the root if it is wanted at just this size."""
+        if self._sizes and self._sizes[-1] == self._tree.size:
+            self._roots[self._sizes.pop()] = self._tree.root()
 
 
 class FullTree:
@@ -83,7 +174,7 @@ class FullTree:
         Raises:
             ValueError: `index` is not in 0..size-1.
         """
-        self._check(index, self.size)
+        _check(index, self.size)
         return self._node(0, index)
 
     def root(self, size: int | None = None) -> bytes:
@@ -102,19 +193,8 @@ class FullTree:
         Raises:
             ValueError: `index` is not in 0..size-1, or there are fewer leaves.
         """
-        low, high = 0, self._sized(size)
-        self._check(index, high)
-        path: list[bytes] = []
-        while high - low > 1:
-            middle = low + _left(high - low)
-            if index < middle:
-                path.append(self._root(middle, high))
-                high = middle
-            else:
-                path.append(self._root(low, middle))
-                low = middle
-        path.reverse()
-        return path
+        runs = inclusion_runs(index, self._sized(size))
+        return [self._root(low, high) for low, high in runs]
 
     def consistency_proof(self, old_size: int, size: int | None = None) -> list[bytes]:
         """Return the proof that the tree of `size` leaves begins with that of `old_size`.
@@ -125,25 +205,8 @@ class FullTree:
         Raises:
             ValueError: `old_size` is not in 0..size, or there are fewer leaves.
         """
-        low, high = 0, self._sized(size)
-        if not 0 <= old_size <= high:
-            raise ValueError(f"the old size is {old_size}; accepted: 0 to {high}")
-        path: list[bytes] = []
-        if old_size == 0:
-            return path
-        while old_size < high:
-            middle = low + _left(high - low)
-            if old_size <= middle:
-                path.append(self._root(middle, high))
-                high = middle
-            else:
-                path.append(self._root(low, middle))
-                low = middle
-        if low:
-            # A subtree that begins at leaf 0 is the old tree itself, whose root is known.
-            path.append(self._root(low, high))
-        path.reverse()
-        return path
+        runs = consistency_runs(old_size, self._sized(size))
+        return [self._root(low, high) for low, high in runs]
 
     def _sized(self, size: int | None) -> int:
         if size is None:
@@ -151,11 +214,6 @@ class FullTree:
         if not 0 <= size <= self.size:
             raise ValueError(f"the size is {size}; accepted: 0 to {self.size}")
         return size
-
-    @staticmethod
-    def _check(index: int, size: int) -> None:
-        if not 0 <= index < size:
-            raise ValueError(f"the index is {index}; accepted: 0 to {size - 1}")
 
     def _node(self, level: int, index: int) -> bytes:
         at = index * HASH_BYTES
@@ -169,6 +227,58 @@ class FullTree:
             peaks.append(self._node(level, low >> level))
             low += 1 << level
         return _fold(peaks)
+
+
+def inclusion_runs(index: int, size: int) -> list[Run]:
+    """Return the runs of leaves whose roots prove leaf `index`, from 0, of `size`.
+
+    The proof goes from the leaf's sibling up.
+
+    Raises:
+        ValueError: `index` is not in 0..size-1.
+    """
+    _check(index, size)
+    low, high = 0, size
+    runs: list[Run] = []
+    while high - low > 1:
+        middle = low + _left(high - low)
+        if index < middle:
+            runs.append((middle, high))
+            high = middle
+        else:
+            runs.append((low, middle))
+            low = middle
+    runs.reverse()
+    return runs
+
+
+def consistency_runs(old_size: int, size: int) -> list[Run]:
+    """Return the runs of leaves whose roots prove that `size` leaves begin with `old_size`.
+
+    There are none if the sizes are equal, or the old one is 0.
+
+    Raises:
+        ValueError: `old_size` is not in 0..size.
+    """
+    if not 0 <= old_size <= size:
+        raise ValueError(f"the old size is {old_size}; accepted: 0 to {size}")
+    low, high = 0, size
+    runs: list[Run] = []
+    if old_size == 0:
+        return runs
+    while old_size < high:
+        middle = low + _left(high - low)
+        if old_size <= middle:
+            runs.append((middle, high))
+            high = middle
+        else:
+            runs.append((low, middle))
+            low = middle
+    if low:
+        # A subtree that begins at leaf 0 is the old tree itself, whose root is known.
+        runs.append((low, high))
+    runs.reverse()
+    return runs
 
 
 def root(leaves: Iterable[bytes]) -> bytes:
@@ -256,6 +366,16 @@ def verify_consistency(
         at >>= 1
         last >>= 1
     return last == 0 and old == old_root and new == root
+
+
+def _check(index: int, size: int) -> None:
+    if not 0 <= index < size:
+        raise ValueError(f"the index is {index}; accepted: 0 to {size - 1}")
+
+
+def _cut(leaves: bytes, low: int, high: int) -> bytes:
+    """Return some of the leaves, by their place among them."""
+    return leaves[low * HASH_BYTES : high * HASH_BYTES]
 
 
 def _climb(at: int, last: int) -> tuple[int, int]:

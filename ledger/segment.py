@@ -26,6 +26,7 @@ _FOOTER = b"footer"
 SEQ_MAX = 2**63 - 1
 """Greater than any seq: "to the end"."""
 FOOTER_OPEN = b'{"footer":'
+_DIGEST_BYTES = 32
 
 
 class SegmentHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -197,7 +198,7 @@ def standstill(start: Position) -> WalkEnd:
     )
 
 
-def walk(  # noqa: C901 - one loop on the rebuild's hot path
+def walk(  # noqa: C901, PLR0912 - one loop on the rebuild's hot path
     data: bytes,
     start: Position,
     *,
@@ -205,6 +206,7 @@ def walk(  # noqa: C901 - one loop on the rebuild's hot path
     until: int = SEQ_MAX,
     whole: bool = True,
     canonical: bool = False,
+    digests: bytearray | None = None,
 ) -> Generator[Record, None, WalkEnd]:
     """Yield the records of a segment's content in whole batches, every rule checked.
 
@@ -215,6 +217,7 @@ def walk(  # noqa: C901 - one loop on the rebuild's hot path
         until: stop after the record with this seq, even inside a batch.
         whole: hold a batch back until its last record has been seen.
         canonical: check also that header and payload are in the one form writers write.
+        digests: is given those of all whole batches, 32 bytes a record.
 
     Returns:
         Where it stopped: at the end, at a footer, or at the first bad line.
@@ -242,6 +245,8 @@ def walk(  # noqa: C901 - one loop on the rebuild's hot path
                 break
             header, head, body, digest = open_record(line)
             chain.follow(header, digest)
+            if digests is not None:
+                digests += bytes.fromhex(digest)
             if header.seq > skip_to:
                 if canonical:
                     _check_canonical(header, head, body)
@@ -263,6 +268,8 @@ def walk(  # noqa: C901 - one loop on the rebuild's hot path
                 pending.clear()
             if reached:
                 break
+    if digests is not None and chain.seq > good_seq:
+        del digests[-(chain.seq - good_seq) * _DIGEST_BYTES :]
     t_us = _instant(good_t) if good_t else start.t_us
     return WalkEnd(
         good=Position(good_seq, good_digest, segment, base + good_pos, t_us),
@@ -282,13 +289,20 @@ def _instant(t: str) -> int:
         return 0
 
 
-def walk_to_end(data: bytes, start: Position, *, skip_to: int, until: int = SEQ_MAX) -> WalkEnd:
+def walk_to_end(
+    data: bytes,
+    start: Position,
+    *,
+    skip_to: int,
+    until: int = SEQ_MAX,
+    digests: bytearray | None = None,
+) -> WalkEnd:
     """Return where a walk ends, without its records."""
     end = standstill(start)
 
     def steps() -> Iterator[Record]:
         nonlocal end
-        end = yield from walk(data, start, skip_to=skip_to, until=until)
+        end = yield from walk(data, start, skip_to=skip_to, until=until, digests=digests)
 
     deque(steps(), maxlen=0)
     return end

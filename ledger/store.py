@@ -222,6 +222,10 @@ class Ledger:
         """Yield the records after a position, up to and with `until_seq`; see LogReader.read."""
         return self.reader.read(after, until_seq)
 
+    def read_digests(self, until_seq: int | None = None) -> Iterator[bytes]:
+        """Yield the digests of all records up to `until_seq`; see LogReader.read_digests."""
+        return self.reader.read_digests(until_seq)
+
     def read_tolerant(
         self, after: Position, on_damage: Callable[[LedgerDamagedError], None]
     ) -> Iterator[Record]:

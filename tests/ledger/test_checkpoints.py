@@ -747,5 +747,16 @@ def test_the_newest_checkpoint_does_not_extend_a_later_one(ledger: Ledger) -> No
         prove_extension(ledger, later)
 
 
+def test_nothing_is_signed_over_records_that_are_gone_before_they_were_read(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_digests = ledger.read_digests
+    monkeypatch.setattr(ledger, "read_digests", lambda _: read_digests(4))
+    with pytest.raises(LedgerBehindError) as caught:
+        create_checkpoint(ledger, signer_of(ledger), lock_timeout_s=5.0)
+    assert (caught.value.known_seq, caught.value.end_seq) == (5, 4)
+    assert list_checkpoints(ledger) == []
+
+
 def test_a_tree_ends_where_it_is_told_to(ledger: Ledger) -> None:
     assert [grow_tree(ledger, size).size for size in (0, 3, 5, 9)] == [0, 3, 5, 5]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 from ledger.merkle import (
     EMPTY_ROOT,
     FullTree,
+    Growth,
     Tree,
     consistency_proof,
+    consistency_runs,
     inclusion_proof,
+    inclusion_runs,
     root,
     verify_consistency,
     verify_inclusion,
@@ -242,6 +246,62 @@ def test_sizes_outside_a_tree_are_refused(size: int) -> None:
         tree.root(size)
     with pytest.raises(ValueError, match="accepted: 0 to 3"):
         tree.consistency_proof(size)
+
+
+# ---------------------------------------------------------------------------- leaves in pieces
+
+
+@st.composite
+def pieces(draw: st.DrawFn, size_max: int = 4_200) -> tuple[bytes, list[bytes]]:
+    """Return leaf hashes, and the same cut into pieces."""
+    size = draw(st.integers(0, size_max))
+    cuts = sorted(draw(st.lists(st.integers(0, size), max_size=6)))
+    whole = b"".join(leaves(size))
+    ends = [0, *cuts, size]
+    return whole, [whole[low * 32 : high * 32] for low, high in pairwise(ends)]
+
+
+@given(pieces())
+def test_a_tree_may_take_its_leaves_in_pieces(cut: tuple[bytes, list[bytes]]) -> None:
+    whole, parts = cut
+    tree, single = Tree(), Tree()
+    for part in parts:
+        tree.extend(part)
+    for at in range(0, len(whole), 32):
+        single.append(whole[at : at + 32])
+    assert (tree.size, tree.root()) == (single.size, single.root())
+
+
+@given(pieces(), st.data())
+def test_a_growth_gives_the_roots_and_proofs_of_the_full_tree(
+    cut: tuple[bytes, list[bytes]], data: st.DataObject
+) -> None:
+    whole, parts = cut
+    size = len(whole) // 32
+    full = FullTree(whole[at : at + 32] for at in range(0, len(whole), 32))
+    sizes = data.draw(st.lists(st.integers(0, size), max_size=5))
+    old = data.draw(st.integers(0, size))
+    extension = Growth(sizes, consistency_runs(old, size))
+    for part in parts:
+        extension.extend(part)
+    assert [extension.root(each) for each in sizes] == [full.root(each) for each in sizes]
+    assert extension.proof() == full.consistency_proof(old)
+    assert extension.size == size
+    if size:
+        index = data.draw(st.integers(0, size - 1))
+        inclusion = Growth((), inclusion_runs(index, size))
+        for part in parts:
+            inclusion.extend(part)
+        assert inclusion.proof() == full.inclusion_proof(index)
+
+
+def test_a_growth_knows_only_the_roots_that_were_asked_for() -> None:
+    tree = Growth([2, 5])
+    tree.extend(b"".join(leaves(3)))
+    assert tree.root(2) == root(leaves(2))
+    for unknown in (3, 5):
+        with pytest.raises(KeyError):
+            tree.root(unknown)
 
 
 def test_many_proofs_of_a_big_tree_cost_few_hashes_each(monkeypatch: pytest.MonkeyPatch) -> None:

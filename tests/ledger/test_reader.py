@@ -212,6 +212,31 @@ def test_records_are_looked_up_by_their_positions(root: Path) -> None:
     assert ledger.records_at(range(9)) == every
 
 
+def test_digests_are_read_as_records_are(root: Path) -> None:
+    ledger = open_ledger(root, options=SMALL)
+    end = append_each(ledger, "a", "b")
+    end = append(open_ledger(root), [["c", "d"], ["e"]], known=end)
+    open_sealer(ledger).run()
+    append(open_ledger(root), [["f", "g", "h"]], known=end)
+    every = [bytes.fromhex(record.digest) for record in ledger.read(Position.start)]
+    for last in range(10):
+        assert b"".join(ledger.read_digests(last)) == b"".join(every[:last])
+
+    # Of a batch that is not whole nothing is read.
+    path = live_path(ledger)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    assert b"".join(ledger.read_digests()) == b"".join(every[:5])
+
+
+def test_reading_digests_sees_damage_where_it_is(root: Path) -> None:
+    ledger = open_ledger(root)
+    append_each(ledger, "a", "b", "c")
+    path = live_path(ledger)
+    path.write_bytes(path.read_bytes().replace(b'"content":"b"', b'"content":"x"'))
+    with pytest.raises(LedgerDamagedError, match="commitment"):
+        list(ledger.read_digests())
+
+
 def test_looking_up_records_reads_only_the_segments_that_hold_them(root: Path) -> None:
     ledger = open_ledger(root, options=SMALL)
     append_each(ledger, "a", "b", "c")
