@@ -23,6 +23,7 @@ from ledger.errors import (
 from ledger.identity import Identity, encode_identity
 from ledger.layout import Layout
 from ledger.manifest import Manifest, SealedSegment, encode_manifest, new_manifest
+from ledger.notes import parse_notes
 from ledger.osfile import OsFiles, read_file, write_reason
 from ledger.reader import LogReader
 from ledger.record import Position
@@ -161,13 +162,16 @@ class LedgerCopy:
         self._whole: set[str] = set()
 
     def take_notes(self) -> None:
-        """Copy the signed checkpoints, if there are any.
+        """Copy the signed checkpoints, if there are any, without a last one that is not whole.
 
         Raises:
             OSError: they cannot be read or written.
         """
         with suppress(FileNotFoundError):
             notes = read_file(self._original.root / _NOTES)
+            torn = parse_notes(notes).torn
+            if torn is not None:
+                notes = notes[: torn.offset]
             self._make_folders()
             self._files.write_file(self._layout.root / _NOTES, notes)
 

@@ -25,6 +25,7 @@ from ledger import (
 from ledger import backups as backup_module
 from ledger.backups import LedgerCopy
 from ledger.manifest import encode_manifest, new_manifest
+from tests.support.bundles import note_at
 from tests.support.ledgers import (
     SMALL,
     Crash,
@@ -64,10 +65,20 @@ def make_all_kinds(root: Path) -> Ledger:
     return last
 
 
+def test_a_checkpoint_that_is_not_whole_is_left_out(root: Path, target: Path) -> None:
+    ledger = make_all_kinds(root)
+    signed = note_at(ledger, 2)
+    (root / "checkpoints").write_bytes(signed + b"torn")
+
+    backup(ledger, target, lambda *_: None)
+
+    assert (target / "checkpoints").read_bytes() == signed
+
+
 @pytest.mark.guarantee("G-BACKUP-1")
 def test_a_backup_opens_alone_and_says_the_same(root: Path, target: Path) -> None:
     ledger = make_all_kinds(root)
-    (root / "checkpoints").write_bytes(b"signed")
+    (root / "checkpoints").write_bytes(note_at(ledger, 2))
     records = list(ledger.read(Position.start))
     before = tree(root)
     seen: list[tuple[str, int, int]] = []
@@ -82,7 +93,9 @@ def test_a_backup_opens_alone_and_says_the_same(root: Path, target: Path) -> Non
     assert (report.path, report.ledger, report.events) == (target, ledger.id, 6)
     assert (report.redacted, report.segments, report.last) == (1, 5, end)
     assert report.size == sum(map(len, copied.values()))
-    assert verify(target, end).notes == []
+    assert verify(target, end).notes == [
+        "checkpoints: 1 of 1 signatures not checked: there is no key"
+    ]
     assert seen[0][0] == "copy"
     assert seen[-1] == ("verify", 1, 1)
     assert [path.name for path in target.parent.iterdir()] == ["one"]

@@ -356,7 +356,7 @@ class Histories(RuleBasedStateMachine):
             which = {"ids": chosen}
         request = ("delete_many", _frozen(which), dry_run)
         arguments = {**which, "dry_run": dry_run, "idempotency_key": key}
-        if self._repeats(workspace, key, request, "memory_delete_many", arguments):
+        if not dry_run and self._repeats(workspace, key, request, "memory_delete_many", arguments):
             return multiple()
         client, before = self._clients[workspace], self._clients[workspace].position()
         gone = self._matching(workspace, which)

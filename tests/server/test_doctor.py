@@ -316,7 +316,7 @@ def _unreadable_copies(path: Path) -> None:
         (_left_log, "projections", "note", "left by a crash"),
         (_old_generation, "projections", "note", "old generation g000000"),
         (_half_made, "unfinished", "note", "half-made"),
-        (_redactions, "unfinished", "warning", "1 redactions were begun"),
+        (_redactions, "unfinished", "warning", "1 redactions are not completed"),
         (
             _open_to_others,
             "permissions",
