@@ -168,7 +168,7 @@ def test_a_key_with_the_same_id_by_accident_is_found_out() -> None:
         (b"text\n\n\xe2\x80\x94 name AAAAAAB=\n", "a signature line"),
         (b"text\n\n\xe2\x80\x94 na+me AAAAAAA=\n", "no key name"),
         (b"text\n\n\xe2\x80\x94  AAAAAAA=\n", "no key name"),
-        (b"te\txt\n\n\xe2\x80\x94 name AAAAAAA=\n", "control characters"),
+        (b"one\ttwo\n\n\xe2\x80\x94 name AAAAAAA=\n", "control characters"),
         (b"\xff\n\n\xe2\x80\x94 name AAAAAAA=\n", "UTF-8"),
         (b"a" * (NOTE_BYTES_MAX + 1), "accepted: up to 65536"),
     ],
