@@ -11,7 +11,6 @@ import errno
 import shutil
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
-from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,7 +34,7 @@ from ledger.layout import Layout
 from ledger.lock import FileLock
 from ledger.osfile import OsFiles, write_reason
 from ledger.reader import LogReader
-from ledger.record import NEVER_ERASED, Position
+from ledger.record import NEVER_ERASED, Position, Record
 from ledger.redact import Redactor
 from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
 from ledger.store import Ledger, LedgerOptions, read_identity
@@ -397,11 +396,11 @@ def _name(ledger: Ledger, back: list[Outstanding], timeout_s: float) -> None:
         previous: dict[str, int] = {}
         for record in writer.catch_up(None):
             previous[record.header.sub] = record.seq
+        named: dict[tuple[str, str, str], list[Record]] = {}
+        for each in back:
+            named.setdefault(_subject(each), []).append(each.record)
         group = writer.group()
-        for (redaction, workspace, subject), found in groupby(
-            sorted(back, key=_subject), key=_subject
-        ):
-            records = [each.record for each in found]
+        for (redaction, workspace, subject), records in named.items():
             event = MemoryRedacted(
                 salt=ledger.ids.new_salt(),
                 redaction=redaction,

@@ -26,6 +26,7 @@ from ledger import (
     verify,
 )
 from ledger.codec import Codec
+from ledger.record import erase_payload
 from tests.support.ledgers import (
     ACTOR,
     SMALL,
@@ -130,6 +131,22 @@ def test_erasing_again_changes_nothing(root: Path) -> None:
     assert open_redactor(ledger).clean() == []
 
     assert tree(root) == before
+
+
+def test_a_live_segment_without_the_payload_stays_the_live_one(root: Path) -> None:
+    ledger = open_ledger(root)
+    known = append_each(ledger, "one", "two")
+    targets = digests(ledger, [1])
+    name(ledger, targets, known)
+    # As in a copy whose end lies in a segment that was redacted.
+    lines = live_path(ledger).read_bytes().split(b"\n")
+    lines[1] = erase_payload(lines[1])
+    live_path(ledger).write_bytes(b"\n".join(lines))
+    before = names(root)
+
+    assert open_redactor(open_ledger(root)).rewrite(targets) == []
+
+    assert names(root) == before
 
 
 def test_appending_goes_on_after_a_redaction(root: Path) -> None:
