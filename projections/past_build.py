@@ -38,7 +38,9 @@ _CURRENT_THEN = """
     WHERE v.from_seq <= ?1 AND (v.to_seq > ?1 OR v.to_seq IS NULL) AND v.state IS NOT NULL"""
 
 _ALIASES = """
-    SELECT a.rid, a.id, a.workspace, last.from_seq, last.state, ended.type, said.state
+    SELECT a.rid, a.id, a.workspace, coalesce((SELECT max(e.seq) FROM events e
+            WHERE e.subject = a.rid AND e.subject <> e.seq AND e.seq <= ?1), a.rid),
+        last.state, ended.type, said.state
     FROM aliases a
         JOIN subject_versions last ON last.rid = a.rid AND last.from_seq = (
             SELECT max(from_seq) FROM subject_versions WHERE rid = a.rid AND from_seq <= ?1)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from ledger import MemoryRedacted, Position, WorkspaceCreated
@@ -133,6 +133,7 @@ def diff(client: Client, first: int, second: int) -> Any:
     return without_progress(msgspec.to_builtins(client.store.app.diff(args, Call())))
 
 
+@example([("add", 0), ("alias", 1), ("entity", 1)])
 @settings(max_examples=max(settings().max_examples // 8, 5))
 @given(moves)
 def test_the_past_after_redactions_is_what_a_replay_of_what_is_left_says(
