@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.errors import (
     BackupDamagedError,
@@ -22,7 +23,7 @@ from ledger.errors import (
 )
 from ledger.identity import Identity, encode_identity
 from ledger.layout import Layout
-from ledger.manifest import Manifest, SealedSegment, encode_manifest, new_manifest
+from ledger.manifest import SealedSegment, encode_manifest, new_manifest
 from ledger.notes import parse_notes
 from ledger.osfile import OsFiles, read_file, write_reason
 from ledger.reader import LogReader
@@ -34,9 +35,6 @@ from ledger.verify import VerifyReport, verify
 
 Progress = Callable[[str, int, int], None]
 """Takes a phase, and how many of how many things are done."""
-
-_NOTES = "checkpoints"
-"""File of the signed checkpoints, which a ledger may have."""
 
 
 class BackupReport(Struct, frozen=True, kw_only=True):
@@ -168,12 +166,12 @@ class LedgerCopy:
             OSError: they cannot be read or written.
         """
         with suppress(FileNotFoundError):
-            notes = read_file(self._original.root / _NOTES)
+            notes = read_file(self._original.checkpoints)
             torn = parse_notes(notes).torn
             if torn is not None:
                 notes = notes[: torn.offset]
             self._make_folders()
-            self._files.write_file(self._layout.root / _NOTES, notes)
+            self._files.write_file(self._layout.checkpoints, notes)
 
     def take(self, end: Position, progress: Progress) -> None:
         """Copy everything up to a position; what an earlier call has copied is not copied again.
@@ -195,13 +193,9 @@ class LedgerCopy:
                     raise missing_segment(end.seq) from error
                 missed.add(name)
                 self._reader.forget()
-        manifest = Manifest(
-            version=new_manifest(self._identity.ledger).version,
-            ledger=self._identity.ledger,
-            segments=tuple(entries),
-        )
+        manifest = replace(new_manifest(self._identity.ledger), segments=tuple(entries))
         self._files.replace_file(self._layout.manifest, encode_manifest(manifest))
-        self._sync_names(self._layout.log)
+        self._files.sync_names(self._layout.log)
         self._files.replace_file(self._layout.format, encode_identity(self._identity))
 
     def _take_segments(self, end: Position, progress: Progress) -> list[SealedSegment]:
@@ -248,10 +242,3 @@ class LedgerCopy:
 
     def _make_folders(self) -> None:
         self._files.ensure_directory(self._layout.log)
-
-    def _sync_names(self, folder: Path) -> None:
-        fd = self._files.open_directory(folder)
-        try:
-            self._files.sync_directory(fd)
-        finally:
-            self._files.close(fd)

@@ -224,6 +224,14 @@ class OsFiles:
         finally:
             self.close(directory)
 
+    def sync_file(self, path: Path) -> None:
+        """Make the bytes of a file durable that somebody else has written."""
+        fd = self.open_write(path)
+        try:
+            self.sync(fd)
+        finally:
+            self.close(fd)
+
     def sync_names(self, path: Path) -> None:
         """Make the names in a directory durable that another process may have left unsynced."""
         directory = self.open_directory(path)

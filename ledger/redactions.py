@@ -102,11 +102,7 @@ class RedactionList:
         finally:
             self._files.close(fd)
         # The lock has created the file; its name must last too.
-        folder = self._files.open_directory(self.path.parent)
-        try:
-            self._files.sync_directory(folder)
-        finally:
-            self._files.close(folder)
+        self._files.sync_names(self.path.parent)
         return len(new)
 
     def _lines(self) -> Iterator[ErasedRecord | None]:

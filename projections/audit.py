@@ -16,15 +16,12 @@ from ledger import MemoryState, format_us
 from projections.audit_model import AuditedSubject, AuditEntry, FieldChange
 from projections.connection import Connection
 from projections.erasure import REDACTED
+from projections.intervals import standing_at
+from projections.queries import memory_rid
 from projections.redactions import redaction_at
 from projections.snippet import ELLIPSIS
-from projections.states import (
-    STATE_FIELDS,
-    decode_alias,
-    decode_session,
-    decode_state,
-    state_from_columns,
-)
+from projections.states import decode_alias, decode_session
+from projections.subjects import is_of_workspace, subject_at
 
 SUBJECTS_MAX: Final = 20
 """Subjects of one operation that an entry describes."""
@@ -72,17 +69,6 @@ _ACTIONS: Final = {
     "agent_registered": "was first seen",
 }
 
-_KINDS: Final = (
-    (
-        "memory",
-        "SELECT id FROM memories WHERE rid = ?1 UNION ALL SELECT id FROM tombstones WHERE rid = ?1",
-    ),
-    ("session", "SELECT id FROM sessions WHERE rid = ?1"),
-    ("alias", "SELECT id FROM aliases WHERE rid = ?1"),
-    ("redaction", "SELECT id FROM redactions WHERE rid = ?1"),
-    ("workspace", "SELECT id FROM workspaces WHERE rid = ?1"),
-)
-
 # CROSS JOIN: the planner would rather read every version than look each deleted memory up.
 _ABOUT: Final = (
     "SELECT rid FROM memories WHERE entity_name IN ({marks}) UNION ALL "
@@ -92,11 +78,7 @@ _ABOUT: Final = (
 """The rids of memories about an entity, or that were before they were gone."""
 
 _IN_WORKSPACE: Final = (
-    "(EXISTS (SELECT 1 FROM memories m WHERE m.rid = e.subject AND m.workspace = ?1) "
-    "OR EXISTS (SELECT 1 FROM tombstones t WHERE t.rid = e.subject AND t.workspace = ?1) "
-    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.rid = e.subject AND s.workspace = ?1) "
-    "OR EXISTS (SELECT 1 FROM aliases a WHERE a.rid = e.subject AND a.workspace = ?1) "
-    "OR EXISTS (SELECT 1 FROM redactions r WHERE r.rid = e.subject AND r.workspace = ?1) "
+    f"({is_of_workspace('memory', 'session', 'alias', 'redaction')} "
     "OR (e.subject = ?1 AND e.type = 'workspace_created'))"
 )
 
@@ -149,7 +131,11 @@ def find_entries(
     """
     entries: list[AuditEntry] = []
     chars = 0
-    rid = None if filters.memory is None else rid_of_memory(connection, filters)
+    rid = (
+        None
+        if filters.memory is None
+        else memory_rid(connection, filters.workspace, filters.memory)
+    )
     if filters.memory is not None and rid is None:
         return AuditPage(entries=(), has_more=False, deletions={})
     deletions: dict[int, int] = {}
@@ -165,30 +151,6 @@ def find_entries(
         if deletion is not None:
             deletions[batch] = deletion
     return AuditPage(entries=tuple(entries), has_more=has_more, deletions=deletions)
-
-
-def rid_of_memory(connection: Connection, filters: AuditFilters) -> int | None:
-    """Return the rid of the memory that the filters name, also of one that is gone."""
-    return connection.integer(
-        "SELECT rid FROM memories WHERE id = ?1 AND workspace = ?2 "
-        "UNION ALL SELECT rid FROM tombstones WHERE id = ?1 AND workspace = ?2",
-        (filters.memory, filters.workspace),
-    )
-
-
-def last_position_until(connection: Connection, t_us: int) -> int:
-    """Return the greatest position of an event that is not later than an instant; 0 if none is."""
-    return (
-        connection.integer(
-            "SELECT seq FROM events WHERE t_us <= ? ORDER BY seq DESC LIMIT 1", (t_us,)
-        )
-        or 0
-    )
-
-
-def redacted_records(connection: Connection) -> dict[int, str]:
-    """Return every record that a redaction names, erased or to be erased: position -> digest."""
-    return dict(connection.execute("SELECT seq, digest FROM redaction_targets ORDER BY seq"))
 
 
 def _batches(
@@ -325,7 +287,7 @@ def _action(events: Sequence[_Event], subjects: Sequence[AuditedSubject]) -> str
 
 
 def _subject(connection: Connection, rid: int, events: Sequence[_Event]) -> AuditedSubject:
-    kind, subject_id = _kind_of(connection, rid)
+    kind, subject_id = _named(connection, rid)
     first, last = events[0], events[-1]
     action = _ACTIONS[first.type]
     if first.type == "memory_redacted":
@@ -363,12 +325,13 @@ def _superseded(state: msgspec.Struct | None) -> str | None:
     return getattr(state, "superseded_by", None)
 
 
-def _kind_of(connection: Connection, rid: int) -> tuple[str, str]:
-    for kind, sql in _KINDS:
-        found = connection.value(sql, (rid,))
-        if found is not None:
-            return kind, found
-    return "event", ""
+def _named(connection: Connection, rid: int) -> tuple[str, str]:
+    """Return what a rid is of, and its id."""
+    subject = subject_at(connection, rid)
+    if subject is not None:
+        return subject.kind, subject.id
+    workspace_id = connection.value("SELECT id FROM workspaces WHERE rid = ?", (rid,))
+    return ("event", "") if workspace_id is None else ("workspace", workspace_id)
 
 
 def _targets(connection: Connection, seq: int) -> int:
@@ -390,7 +353,10 @@ def _state(
 ) -> tuple[msgspec.Struct | None, bool]:
     """Return what a subject said after a position, and whether that was erased."""
     if kind == "memory":
-        return _memory_state(connection, rid, seq)
+        standing = standing_at(connection, rid, seq)
+        if standing is None:
+            return None, False
+        return standing.state, standing.status == REDACTED
     if kind not in ("session", "alias"):
         return None, False
     row = connection.one(
@@ -403,22 +369,6 @@ def _state(
         return None, row is not None and bool(row[1])
     decode = decode_session if kind == "session" else decode_alias
     return decode(row[0]), False
-
-
-def _memory_state(connection: Connection, rid: int, seq: int) -> tuple[msgspec.Struct | None, bool]:
-    row = connection.one(
-        "SELECT state, status FROM memory_versions WHERE rid = ?1 AND from_seq <= ?2 "
-        "AND (to_seq IS NULL OR to_seq > ?2) ORDER BY from_seq DESC LIMIT 1",
-        (rid, seq),
-    )
-    if row is not None:
-        text, status = row
-        return (None, status == REDACTED) if text is None else (decode_state(text), False)
-    row = connection.one(
-        f"SELECT {', '.join(STATE_FIELDS)} FROM memories WHERE rid = ? AND last_seq <= ?",
-        (rid, seq),
-    )
-    return (None, False) if row is None else (state_from_columns(row), False)
 
 
 def _changes(before: msgspec.Struct | None, after: msgspec.Struct) -> tuple[FieldChange, ...]:

@@ -155,7 +155,7 @@ def _locked(journal: Path) -> Iterator[int]:
             if not os.path.samestat(os.fstat(fd), os.stat(journal)):  # noqa: PTH116 - a pair
                 continue
             if is_new:
-                _sync_folder(journal.parent)
+                OsFiles().sync_names(journal.parent)
             yield fd
             return
         finally:
@@ -216,11 +216,3 @@ def _is_gone(path: str) -> bool:
 def _line_bytes(line: _Line) -> bytes:
     # The library's JSON, because a path may hold bytes that are no UTF-8.
     return json.dumps(msgspec.to_builtins(line)).encode() + b"\n"
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

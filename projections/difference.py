@@ -6,7 +6,7 @@ as it stood at the one and at the other. What came and went in between is no dif
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +16,7 @@ from projections.connection import Connection
 from projections.erasure import REDACTED, SUBJECT_TYPES
 from projections.intervals import standing_at
 from projections.states import decode_alias, decode_session
+from projections.subjects import subject_at
 
 Kind = Literal["memory", "session", "alias"]
 What = Literal[
@@ -26,13 +27,6 @@ at the first moment is erased and it says nothing else at the second; or, withou
 redaction in between took something of it."""
 
 Fields = dict[str, Any]
-
-_TABLES: tuple[tuple[str, Kind], ...] = (
-    ("memories", "memory"),
-    ("tombstones", "memory"),
-    ("sessions", "session"),
-    ("aliases", "alias"),
-)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,17 +101,14 @@ def differences(
         (first, second),
     )
     for rid, position, redacted_at in touched:
-        subject = _subject(connection, workspace, rid)
-        if subject is None:
+        subject = subject_at(connection, rid)
+        if subject is None or subject.workspace != workspace:
             continue  # a workspace, an agent, or something of another workspace
-        kind, subject_id = subject
-        match kind:
-            case "memory":
-                found = _memory(connection, subject_id, rid, (first, second), criteria)
-            case "session":
-                found = _session(connection, subject_id, rid, (first, second), criteria)
-            case _:
-                found = _alias(connection, subject_id, rid, (first, second), criteria)
+        if subject.kind not in _FIND:
+            continue  # a redaction, which shows in what it erased
+        subject_id = subject.id
+        kind, find = _FIND[subject.kind]
+        found = find(connection, subject_id, rid, (first, second), criteria)
         if found is not None:
             yield msgspec.structs.replace(found, position=position)
             if found.what == "redacted":
@@ -125,14 +116,6 @@ def differences(
         is_named = criteria.is_empty or criteria.memory_id == subject_id
         if redacted_at is not None and (found is not None or is_named):
             yield Difference(kind=kind, id=subject_id, what="redacted", position=redacted_at)
-
-
-def _subject(connection: Connection, workspace: int | None, rid: int) -> tuple[Kind, str] | None:
-    for table, kind in _TABLES:
-        row = connection.one(f"SELECT id, workspace FROM {table} WHERE rid = ?", (rid,))
-        if row is not None:
-            return (kind, row[0]) if row[1] == workspace else None
-    return None
 
 
 def _memory(
@@ -199,6 +182,15 @@ def _alias(
     if what is None or not criteria.take_alias(before, after):
         return None
     return _row("alias", alias_id, what, _fields(before), _fields(after))
+
+
+_Find = Callable[[Connection, str, int, tuple[int, int], Criteria], Difference | None]
+
+_FIND: dict[str, tuple[Kind, _Find]] = {
+    "memory": ("memory", _memory),
+    "session": ("session", _session),
+    "alias": ("alias", _alias),
+}
 
 
 class _Said(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from projections.states import (
     decode_state,
     state_from_columns,
 )
+from projections.subjects import Subject, subject_at
 
 T = TypeVar("T")
 
@@ -265,18 +266,15 @@ class Facts:
 
     def _subject(self, rid: int) -> Current | Tombstone | StandingSession | StandingAlias | None:
         """Look up whatever has this rid in the workspace."""
-        tables = ("memories", "tombstones", "sessions", "aliases")
-        for table in tables:
-            subject = self._connection.value(f"SELECT id FROM {table} WHERE rid = ?", (rid,))
-            if subject is not None:
-                match table:
-                    case "sessions":
-                        return self.session(subject)
-                    case "aliases":
-                        return self._alias(subject)
-                    case _:
-                        return self.memory(subject)
-        return None
+        match subject_at(self._connection, rid):
+            case Subject(kind="memory", id=memory_id):
+                return self.memory(memory_id)
+            case Subject(kind="session", id=session_id):
+                return self.session(session_id)
+            case Subject(kind="alias", id=alias_id):
+                return self._alias(alias_id)
+            case _:
+                return None
 
     def _alias(self, alias_id: str) -> StandingAlias | None:
         row = self._connection.one(

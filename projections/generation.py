@@ -28,6 +28,7 @@ from ledger import Ledger, LedgerError, OsFiles, Position, RandomIds, Writer
 from projections.checkpoint import read_checkpoint, write_checkpoint
 from projections.connection import CannotOpen, Connection, ConnectionPool, create_database
 from projections.errors import ProjectionMissingError
+from projections.lock_files import exclusively
 from projections.projector import Projector
 from projections.schema import check_versions
 
@@ -261,7 +262,7 @@ class Generations:
         # It gets its name once it is held, so that nobody's clean-up can come between.
         nameless = self._root / f"new-{self._ids.new_id()}"
         self._files.ensure_directory(nameless)
-        with _exclusively(nameless / "IN_USE"):
+        with exclusively(nameless / "IN_USE"):
             numbers = [int(match[1]) for match in map(_NAME.fullmatch, self._names()) if match]
             folder = self._root / f"g{max(numbers, default=0) + 1:06}-{self._ids.new_id()}"
             nameless.rename(folder)
@@ -280,11 +281,7 @@ class Generations:
         connection = Connection(database)  # leaves the file in WAL mode
         connection.close()
         self.sync(database)
-        folder = self._files.open_directory(database.parent)
-        try:
-            self._files.sync_directory(folder)
-        finally:
-            self._files.close(folder)
+        self._files.sync_names(database.parent)
         self._files.replace_file(self._root / "CURRENT", f"{database.parent.name}\n".encode())
 
     def sync(self, database: Path) -> None:
@@ -292,11 +289,7 @@ class Generations:
 
         Its locks guard against nobody, so closing a descriptor of it here drops nothing of worth.
         """
-        descriptor = self._files.open_write(database)
-        try:
-            self._files.sync(descriptor)
-        finally:
-            self._files.close(descriptor)
+        self._files.sync_file(database)
 
     def drop(self) -> None:
         """Have no generation in use, so that the next process to open the store builds one anew."""
@@ -314,7 +307,7 @@ class Generations:
             # Another process may be removing the same one.
             with (
                 suppress(FileNotFoundError, NotADirectoryError),
-                _exclusively(self._root / name / "IN_USE") as alone,
+                exclusively(self._root / name / "IN_USE") as alone,
             ):
                 if alone and name != self.current():
                     shutil.rmtree(self._root / name, ignore_errors=True)
@@ -330,7 +323,7 @@ class Generations:
     def erase_lock(self) -> Iterator[bool]:
         """Try to be the one process that erases; yields whether it is."""
         self._files.ensure_directory(self._root)
-        with _exclusively(self._root / "REDACT") as alone:
+        with exclusively(self._root / "REDACT") as alone:
             yield alone
 
     @property
@@ -351,18 +344,3 @@ class Generations:
             yield
         finally:
             os.close(descriptor)
-
-
-@contextmanager
-def _exclusively(path: Path) -> Iterator[bool]:
-    """Try to hold a lock file alone for the block; yields whether it is held."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)

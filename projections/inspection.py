@@ -9,7 +9,7 @@ import msgspec
 
 from ledger import OsFiles, Position
 from projections.checkpoint import read_checkpoint
-from projections.connection import CannotOpen, Connection, DatabaseError
+from projections.connection import CannotOpen, DatabaseError
 from projections.errors import (
     ProgramOutdatedError,
     ProjectionError,
@@ -17,6 +17,7 @@ from projections.errors import (
 )
 from projections.generation import Generation, Generations
 from projections.holders import Holder, holders
+from projections.redactions import unfinished
 
 State = Literal["none", "read", "newer", "older", "damaged", "left", "unreadable"]
 """none: there is none in use; read: it could be read; newer, older: another version of the program
@@ -91,20 +92,13 @@ def _look_at_current(folder: Path, look: GenerationsLook) -> GenerationsLook:
                 state="read",
                 checkpoint=read_checkpoint(generation.writer),
                 gaps=len(generation.gaps),
-                redactions=unfinished_redactions(generation.writer),
+                redactions=len(unfinished(generation.writer)),
             )
     except DatabaseError as error:
         return msgspec.structs.replace(look, state="damaged", detail=str(error))
     finally:
         generation.is_doubtful = True  # so that closing copies no log into the database
         generation.close()
-
-
-def unfinished_redactions(connection: Connection) -> int:
-    """Count the redactions that were begun and are not completed."""
-    if not connection.value("SELECT 1 FROM sqlite_schema WHERE name = 'redactions'"):
-        return 0
-    return connection.integer("SELECT count(*) FROM redactions WHERE completed_seq IS NULL") or 0
 
 
 def _state_for(error: Exception) -> State:

@@ -56,10 +56,13 @@ def moment_of(connection: Connection, t_us: int) -> Moment:
         t_us: microseconds since 1970-01-01 UTC.
 
     """
-    seq = connection.integer(
-        "SELECT seq FROM events WHERE t_us <= ? ORDER BY seq DESC LIMIT 1", (t_us,)
-    )
-    return moment_at(connection, seq or 0)
+    return moment_at(connection, last_until(connection, t_us))
+
+
+def last_until(connection: Connection, t_us: int) -> int:
+    """Return the greatest position of an event that is not later than an instant; 0 if none is."""
+    sql = "SELECT seq FROM events WHERE t_us <= ? ORDER BY seq DESC LIMIT 1"
+    return connection.integer(sql, (t_us,)) or 0
 
 
 def redacted_since(connection: Connection, workspace: int | None, seq: int) -> int:

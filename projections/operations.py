@@ -11,11 +11,9 @@ from typing import Any
 import msgspec
 
 from projections.connection import Connection
+from projections.subjects import is_of_workspace
 
-_OF_WORKSPACE = " OR ".join(
-    f"EXISTS (SELECT 1 FROM {table} WHERE rid = e.subject AND workspace = ?1)"
-    for table in ("memories", "tombstones", "sessions", "aliases")
-)
+_OF_WORKSPACE = is_of_workspace("memory", "session", "alias")
 
 _ADDED_BY_NAME = """e.type = 'memory_added' AND e.subject = e.seq AND (
     EXISTS (SELECT 1 FROM memories WHERE rid = e.subject AND session_id = ??)

@@ -29,6 +29,7 @@ import msgspec
 from ledger import OsFiles, RandomIds
 from projections.connection import Connection, create_database
 from projections.errors import PastBusyError
+from projections.lock_files import alone, exclusively
 
 COPIES_MAX = 16
 """Copies kept, whatever their size."""
@@ -178,7 +179,7 @@ class PastCopies:
                 database = folder / _DATABASE
                 create_database(database)
                 fill(database, self._stop_if_erasing)
-                self._sync(database)
+                self._files.sync_file(database)
                 self._files.rename_file(folder, final)
             except BaseException:
                 _remove(folder)
@@ -214,18 +215,11 @@ class PastCopies:
             if _remove_unused(path):
                 count, total = count - 1, total - size
 
-    def _sync(self, database: Path) -> None:
-        descriptor = self._files.open_write(database)
-        try:
-            self._files.sync(descriptor)
-        finally:
-            self._files.close(descriptor)
-
     @contextmanager
     def _building(self, pause: Callable[[float], None]) -> Iterator[None]:
         root = self._folder()
         self._files.ensure_directory(root)
-        with _alone(root / "BUILD", pause):
+        with alone(root / "BUILD", lambda: pause(_RETRY_S)):
             yield
 
 
@@ -250,33 +244,16 @@ def erase_past(projections: Path, wait_s: float = ERASE_WAIT_S) -> int:
         return 0
     deadline = time.monotonic() + wait_s
 
-    def pause(seconds: float) -> None:
+    def pause() -> None:
         if time.monotonic() > deadline:
             raise PastBusyError("a copy of the past is being made, and its maker does not stop")
-        time.sleep(seconds)
+        time.sleep(_RETRY_S)
 
-    with _alone(root / "ERASE", pause), _alone(root / "BUILD", pause):
+    with alone(root / "ERASE", pause), alone(root / "BUILD", pause):
         folders = [*_folders(root, _NAME), *_folders(root, _NEW)]
         for folder in folders:
             _remove(folder)
     return len(folders)
-
-
-@contextmanager
-def _alone(path: Path, pause: Callable[[float], None]) -> Iterator[None]:
-    """Hold a lock file alone for the block, asking again and again until it is free."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                pause(_RETRY_S)
-            else:
-                break
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _is_locked(path: Path) -> bool:
@@ -305,20 +282,11 @@ def _bytes_of(folder: Path) -> int:
 
 def _remove_unused(folder: Path) -> bool:
     """Remove a copy unless somebody reads it; say whether it is gone."""
-    try:
-        descriptor = os.open(folder / _IN_USE, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+    with suppress(FileNotFoundError), exclusively(folder / _IN_USE) as is_alone:
+        if not is_alone:
+            return False
         _remove(folder)
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    else:
-        _remove(folder)
-        return True
-    finally:
-        os.close(descriptor)
+    return True
 
 
 def _remove(folder: Path) -> None:

@@ -78,6 +78,11 @@ def unfinished(connection: Connection) -> list[tuple[int, str, str]]:
     return [(rid, redaction_id, workspace) for rid, redaction_id, workspace in rows]
 
 
+def redacted_records(connection: Connection) -> dict[int, str]:
+    """Return every record that a redaction names, erased or to be erased: position -> digest."""
+    return dict(connection.execute("SELECT seq, digest FROM redaction_targets ORDER BY seq"))
+
+
 def targets_of(connection: Connection, rid: int) -> dict[int, str]:
     """Return the records that a redaction erases: position -> digest."""
     return dict(
@@ -142,36 +147,6 @@ def contents_at(connection: Connection, rid: int, targets: Iterable[Target]) -> 
             )
             said[target.seq] = "" if text is None else decode_session(text).summary or ""
     return said
-
-
-def subject_of(connection: Connection, workspace: int | None, subject_id: str) -> int | None:
-    """Return the rid of a memory, session, alias or redaction of a workspace."""
-    for table in ("memories", "tombstones", "sessions", "aliases", "redactions"):
-        rid = connection.integer(
-            f"SELECT rid FROM {table} WHERE id = ? AND workspace = ?", (subject_id, workspace)
-        )
-        if rid is not None:
-            return rid
-    return None
-
-
-def id_of(connection: Connection, workspace: int | None, rid: int) -> str | None:
-    """Return the id of a memory, session, alias or redaction of a workspace."""
-    for table in ("memories", "tombstones", "sessions", "aliases", "redactions"):
-        found: str | None = connection.value(
-            f"SELECT id FROM {table} WHERE rid = ? AND workspace = ?", (rid, workspace)
-        )
-        if found is not None:
-            return found
-    return None
-
-
-def kind_of(connection: Connection, rid: int) -> str:
-    """Return what a rid is of: memory, session, alias or redaction."""
-    for kind, table in (("session", "sessions"), ("alias", "aliases"), ("redaction", "redactions")):
-        if connection.value(f"SELECT 1 FROM {table} WHERE rid = ?", (rid,)) is not None:
-            return kind
-    return "memory"
 
 
 def naming(connection: Connection, workspace: int | None, names: Collection[str]) -> list[int]:
@@ -249,12 +224,3 @@ def chain_members(connection: Connection, workspace: int | None, rid: int) -> li
 
 def _marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
-
-
-def id_of_any(connection: Connection, rid: int) -> str | None:
-    """Return the id of whatever has this rid, in any workspace."""
-    for table in ("memories", "tombstones", "sessions", "aliases", "redactions"):
-        found: str | None = connection.value(f"SELECT id FROM {table} WHERE rid = ?", (rid,))
-        if found is not None:
-            return found
-    return None

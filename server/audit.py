@@ -12,12 +12,11 @@ from projections.audit import (
     AuditFilters,
     AuditPage,
     find_entries,
-    last_position_until,
-    rid_of_memory,
 )
 from projections.audit_model import AuditEntry
 from projections.connection import Connection
-from projections.queries import workspace_rid
+from projections.moment import last_until
+from projections.queries import memory_rid, workspace_rid
 from projections.redaction_model import Redaction
 from projections.redactions import redactions_of
 from server.audit_args import AuditArgs, AuditShowArgs
@@ -60,12 +59,11 @@ class Audits:
         """
 
         def read(connection: Connection) -> tuple[AuditPage, list[Redaction]]:
-            filters = AuditFilters(
-                workspace=workspace_rid(connection, self._workspace), memory=args.id
-            )
-            rid = rid_of_memory(connection, filters)
+            workspace = workspace_rid(connection, self._workspace)
+            rid = memory_rid(connection, workspace, args.id)
             if rid is None:
                 raise no_such_memory(args.id)
+            filters = AuditFilters(workspace=workspace, memory=args.id)
             return self._find(connection, filters, args), redactions_of(connection, rid)
 
         page, redactions = self._reads.run(call, read)
@@ -96,7 +94,7 @@ class Audits:
             )
             redactions: list[Redaction] = []
             if args.memory is not None:
-                memory = rid_of_memory(connection, filters)
+                memory = memory_rid(connection, rid, args.memory)
                 if memory is None:
                     raise no_such_memory(args.memory)
                 redactions = redactions_of(connection, memory)
@@ -179,12 +177,12 @@ def positions(
         low = _position("from", first)
         if low == 0:
             begin_us = read_range("from", first, now_us=now_us, zone=zone).from_us
-            low = last_position_until(connection, begin_us - 1) + 1
+            low = last_until(connection, begin_us - 1) + 1
     if last is not None:
         high = _position("to", last)
         if high == 0:
             end_us = read_range("to", last, now_us=now_us, zone=zone).to_us
-            high = last_position_until(connection, end_us - 1)
+            high = last_until(connection, end_us - 1)
     # A range of time in which nothing was done is no wrong order.
     if begin_us is None and end_us is None:
         is_backwards = high < low

@@ -30,9 +30,9 @@ from ledger import (
     read_published,
 )
 from projections.aliases import names_of
-from projections.audit import AuditFilters, redacted_records, rid_of_memory
 from projections.connection import Connection
-from projections.queries import workspace_rid
+from projections.queries import memory_rid, workspace_rid
+from projections.redactions import redacted_records
 from server.audit import no_such_memory, positions
 from server.audit_args import AuditExportArgs
 from server.audit_results import AuditExportResult
@@ -196,10 +196,8 @@ class AuditExports:
         workspace_id = connection.value("SELECT id FROM workspaces WHERE rid = ?", (rid,))
         if is_of_workspace and workspace_id is None:
             raise NotFoundError("Nothing was ever stored in this workspace.")
-        if args.memory is not None:
-            filters = AuditFilters(workspace=rid, memory=args.memory)
-            if rid_of_memory(connection, filters) is None:
-                raise no_such_memory(args.memory)
+        if args.memory is not None and memory_rid(connection, rid, args.memory) is None:
+            raise no_such_memory(args.memory)
         said = {
             "workspace": self._workspace if is_of_workspace else None,
             "memory": args.memory,

@@ -37,6 +37,7 @@ from ledger import (
     LedgerBehindError,
     LedgerDamagedError,
     MemoryRedacted,
+    OsFiles,
     Position,
     Record,
     RedactionCompleted,
@@ -296,11 +297,11 @@ def _new_folder(target: Path) -> Iterator[Path]:
     beside.mkdir(mode=0o700)
     try:
         yield beside
-        _sync(beside)
+        OsFiles().sync_names(beside)
         # Only an empty folder is replaced by a rename, and only this call made that one.
         target.mkdir(mode=0o700)
         beside.rename(target)
-        _sync(parent)
+        OsFiles().sync_names(parent)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
@@ -313,11 +314,3 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(fd)
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -13,7 +13,8 @@ from projections.checkpoint import read_checkpoint
 from projections.connection import Connection
 from projections.generation import Generation
 from projections.health import MemoryHealth
-from projections.inspection import GenerationsLook, unfinished_redactions
+from projections.inspection import GenerationsLook
+from projections.redactions import unfinished
 from server.doctor import (
     FREE_BYTES_MIN,
     WAL_BYTES_WARN,
@@ -87,7 +88,7 @@ def _doctors(
     ledger: Ledger, end: Position | None, connection: Connection, now_us: int
 ) -> Iterator[Finding]:
     home = ledger.layout.root.parent
-    look = GenerationsLook(redactions=unfinished_redactions(connection))
+    look = GenerationsLook(redactions=len(unfinished(connection)))
     yield from check_mark(ledger.layout.lock)
     yield from check_clock(ledger, end, now_us)
     yield from check_holders(home, look)

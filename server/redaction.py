@@ -38,8 +38,9 @@ from projections.facts import Facts
 from projections.generation import Generation
 from projections.past import erase_past
 from projections.queries import workspace_rid
-from projections.redactions import contents_at, id_of_any, targets_of, unfinished
+from projections.redactions import contents_at, redacted_records, targets_of, unfinished
 from projections.snippet import snippet
+from projections.subjects import ids_at
 from server.activity import ActivityRecorder
 from server.commands import IDS_MAX
 from server.commit import Command, Committer
@@ -311,7 +312,7 @@ class Redactions:
         if self._is_list_known:
             return
         entries = [each for each in self._list.entries() if each.ledger == self._ledger.id]
-        known = self._reads.run(Call(), lambda connection: set(_all_targets(connection)))
+        known = self._reads.run(Call(), redacted_records).items()
         again = [each for each in entries if (each.seq, each.digest) not in known]
         standing = outstanding(self._ledger, again) if again else []
         by_workspace: dict[str, dict[int, str]] = {}
@@ -377,7 +378,11 @@ class Redactions:
                 *self._purge_activity(rid),
             ]
             found = None if held else self._search(redactor, job)
-            if found is not None and not job.is_renewed and any(map(self._is_ours, found.holding)):
+            if (
+                found is not None
+                and not job.is_renewed
+                and any(name.startswith("projections/") for name in found.holding)
+            ):
                 # A page that was rebuilt long ago may keep a piece; a new database has none.
                 self._reads.renew()
                 job.is_renewed = True
@@ -465,9 +470,6 @@ class Redactions:
             Call(), lambda connection: search_store(redactor, folders, needles, connection)
         )
 
-    def _is_ours(self, name: str) -> bool:
-        return name.startswith("projections/")
-
     def _complete(
         self, redaction: str, workspace: str, actor: str, job: _Job, found: Found | None
     ) -> int:
@@ -534,10 +536,6 @@ def outside_copies(home: Path, seq: int) -> tuple[str, ...]:
     return ("the journal of copies cannot be read",)
 
 
-def _all_targets(connection: Connection) -> Iterator[tuple[int, str]]:
-    return iter(connection.execute("SELECT seq, digest FROM redaction_targets"))
-
-
 def _workspace_name(workspace_id: str, connection: Connection) -> str | None:
     name: str | None = connection.value("SELECT name FROM workspaces WHERE id = ?", (workspace_id,))
     return name
@@ -549,8 +547,7 @@ def _gone_memories(connection: Connection, rid: int) -> list[str]:
         "WHERE t.redaction = ? AND e.subject NOT IN (SELECT rid FROM memories)",
         (rid,),
     )
-    ids = [id_of_any(connection, subject) for (subject,) in list(rows)]
-    return [each for each in ids if each is not None]
+    return ids_at(connection, [subject for (subject,) in rows])
 
 
 def _as_held(error: Exception) -> str:

@@ -14,7 +14,8 @@ from ledger import (
 )
 from projections.connection import Connection
 from projections.facts import Current, Facts
-from projections.redactions import id_of, redaction_at, targets_of
+from projections.redactions import redaction_at, targets_of
+from projections.subjects import id_at
 from server import chain
 from server.commands import IDS_MAX, InternalArgs
 from server.decision import Decision, Moment
@@ -153,7 +154,7 @@ def repeat_redact(args: RedactArgs, facts: Facts, position: int) -> RedactResult
         rids = [
             connection.integer("SELECT subject FROM events WHERE seq = ?", (seq,)) for seq in seqs
         ]
-        ids = [id_of(connection, workspace, rid or 0) for rid in dict.fromkeys(rids)]
+        ids = [id_at(connection, workspace, rid or 0) for rid in dict.fromkeys(rids)]
         named = tuple(each for each in ids if each is not None)
         return RedactResult(
             redaction_id=None if found is None else found.id,

@@ -24,12 +24,10 @@ from projections.redactions import (
     contents_at,
     deleted_states,
     erasable,
-    id_of,
-    kind_of,
     naming,
-    subject_of,
 )
 from projections.states import decode_state
+from projections.subjects import id_at, rid_of, subject_at
 from server.commands import FilterArgs
 from server.decision import refuse_blank
 from server.errors import InvalidArgumentsError, NotFoundError
@@ -39,6 +37,7 @@ from server.selection import select
 SUBJECTS_MAX: Final = 10_000
 """Memories of one redaction: it is one batch, and its reply names the first of them."""
 
+_WAYS: Final = ("id", "event", "entity", "filter")
 _NOTHING: Final = "nothing was changed"
 _UNLIMITED: Final = 2**31
 
@@ -73,9 +72,7 @@ def check(args: RedactArgs) -> None:
         InvalidArgumentsError: `field` in its details names the argument.
 
     """
-    given = [
-        name for name in ("id", "event", "entity", "filter") if getattr(args, name) is not None
-    ]
+    given = [name for name in _WAYS if getattr(args, name) is not None]
     if len(given) != 1:
         raise InvalidArgumentsError(
             f"Pass exactly one of `id`, `event`, `entity` and `filter`; {_NOTHING}.",
@@ -116,7 +113,7 @@ def make_plan(
             rids, notes = _of_filter(connection, workspace, args.filter, now_us=now_us, zone=zone)
         chosen = {rid: erasable(connection, rid) for rid in rids[: SUBJECTS_MAX + 1]}
     subjects = tuple(
-        _subject(connection, workspace, rid, targets) for rid, targets in chosen.items() if targets
+        _subject(connection, rid, targets) for rid, targets in chosen.items() if targets
     )
     if not subjects:
         raise _nothing(args, found=bool(chosen))
@@ -134,24 +131,17 @@ def plan_of(connection: Connection, workspace: int | None, seqs: Iterable[int]) 
     chosen: dict[int, list[Target]] = {}
     for seq in sorted(seqs):
         row = connection.one("SELECT type, subject FROM events WHERE seq = ?", (seq,))
-        if row is not None and id_of(connection, workspace, row[1]) is not None:
+        if row is not None and id_at(connection, workspace, row[1]) is not None:
             chosen.setdefault(row[1], []).append(Target(seq, row[0]))
     return Plan(
-        subjects=tuple(
-            _subject(connection, workspace, rid, targets) for rid, targets in chosen.items()
-        )
+        subjects=tuple(_subject(connection, rid, targets) for rid, targets in chosen.items())
     )
 
 
-_WAYS: Final = ("id", "event", "entity", "filter")
-
-
-def _subject(
-    connection: Connection, workspace: int | None, rid: int, targets: Iterable[Target]
-) -> Subject:
+def _subject(connection: Connection, rid: int, targets: Iterable[Target]) -> Subject:
     targets = tuple(targets)
-    subject_id = id_of(connection, workspace, rid)
-    assert subject_id is not None, "what was chosen is in the workspace"
+    subject = subject_at(connection, rid)
+    assert subject is not None, "what was chosen is in the workspace"
     present = connection.integer(
         "SELECT max(e.seq) FROM events e JOIN memories m ON m.rid = ?1 WHERE (e.seq = ?1 OR "
         "(e.subject = ?1 AND e.subject <> e.seq)) AND e.type IN (?2, ?3, ?4)",
@@ -159,8 +149,8 @@ def _subject(
     )
     return Subject(
         rid=rid,
-        id=subject_id,
-        kind=kind_of(connection, rid),
+        id=subject.id,
+        kind=subject.kind,
         targets=targets,
         loses_state=present is not None and present in {target.seq for target in targets},
     )
@@ -169,14 +159,15 @@ def _subject(
 def _of_id(
     connection: Connection, workspace: int | None, subject_id: str, *, chain: bool
 ) -> list[int]:
-    rid = subject_of(connection, workspace, subject_id)
+    rid = rid_of(connection, workspace, subject_id)
     if rid is None:
         raise NotFoundError(
             f"There is no memory or session with this id in this workspace; {_NOTHING}. Ids come "
             "from memory_add and memory_search.",
             details={"id": subject_id},
         )
-    if chain and kind_of(connection, rid) == "memory":
+    subject = subject_at(connection, rid)
+    if chain and subject is not None and subject.kind == "memory":
         return chain_members(connection, workspace, rid)
     return [rid]
 
@@ -185,7 +176,7 @@ def _of_event(connection: Connection, workspace: int | None, seq: int) -> tuple[
     """Return the subject of an event, and the records that hold what the event's holds."""
     row = connection.one("SELECT type, subject FROM events WHERE seq = ?", (seq,))
     kind, rid = (None, 0) if row is None else row
-    if kind is None or (kind in ERASABLE_TYPES and id_of(connection, workspace, rid) is None):
+    if kind is None or (kind in ERASABLE_TYPES and id_at(connection, workspace, rid) is None):
         raise NotFoundError(
             f"There is no event at position {seq} in this workspace; {_NOTHING}.",
             details={"event": seq},
@@ -222,7 +213,7 @@ def _of_filter(
         expiry="any",
     )
     ids = select_ids(connection, filters, _UNLIMITED)
-    rids = [rid for each in ids if (rid := subject_of(connection, workspace, each)) is not None]
+    rids = [rid for each in ids if (rid := rid_of(connection, workspace, each)) is not None]
     rids += [
         rid
         for rid, created_us, text in deleted_states(connection, workspace)

@@ -17,8 +17,8 @@ import msgspec
 
 from ledger import Redactor
 from projections.connection import Connection
-from projections.redactions import id_of_any
 from projections.states import STATE_FIELDS
+from projections.subjects import ids_at
 from server.redaction_needles import Needles
 
 TEMPORARY_PREFIX: Final = "mnemolog-"
@@ -159,8 +159,7 @@ def _sayers(connection: Connection, text: str) -> list[str]:
         found |= dict.fromkeys(rid for (rid,) in rows)
     reasons = connection.execute("SELECT rid FROM redactions WHERE instr(reason, ?)", (text,))
     found |= dict.fromkeys(rid for (rid,) in reasons)
-    ids = [id_of_any(connection, rid) for rid in found]
-    return [each for each in ids if each is not None]
+    return ids_at(connection, found)
 
 
 def _is_name(connection: Connection, text: str) -> bool:
@@ -182,8 +181,7 @@ def _subjects(connection: Connection, seqs: Sequence[int]) -> list[str]:
         connection.integer("SELECT subject FROM events WHERE seq = ?", (seq,))
         for seq in seqs[:ALSO_MAX]
     ]
-    ids = [id_of_any(connection, rid) for rid in dict.fromkeys(rids) if rid is not None]
-    return [each for each in ids if each is not None]
+    return ids_at(connection, (rid for rid in rids if rid is not None))
 
 
 def _named(path: Path, home: Path) -> str:

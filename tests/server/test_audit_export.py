@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ledger import Position, create_checkpoint, read_signer
-from projections.audit import redacted_records
+from projections.redactions import redacted_records
 from server import audit_export
 from server.audit_args import AuditExportArgs
 from server.audit_export import ATTEMPTS

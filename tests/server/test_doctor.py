@@ -268,9 +268,11 @@ def _half_made(path: Path) -> None:
 
 
 def _redactions(path: Path) -> None:
-    _statement(path, "DROP TABLE redactions")
-    _statement(path, "CREATE TABLE redactions(completed_seq INTEGER)")
-    _statement(path, "INSERT INTO redactions VALUES(NULL)")
+    _statement(
+        path,
+        "INSERT INTO redactions SELECT 1000, 'a redaction', min(rid), 1000, NULL, NULL "
+        "FROM workspaces",
+    )
 
 
 def _open_to_others(path: Path) -> None:
