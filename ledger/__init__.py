@@ -265,12 +265,13 @@ from ledger.ids import IdSource, RandomIds
 from ledger.instants import format_us, parse_span, parse_us
 from ledger.keys import KEY_NAME, ensure_signer, read_signer
 from ledger.lines import line_of
-from ledger.live import Report, RollFailed, TornTail
-from ledger.merkle import FullTree, Tree, verify_consistency, verify_inclusion
+from ledger.live import Report, RollFailed
+from ledger.merkle import Tree, verify_consistency, verify_inclusion
 from ledger.needles import Finding, SearchReport, find_erased, text_needles
 from ledger.note import Checkpoint, Note, Signer, VerifierKey, parse_key, parse_note, to_base64
 from ledger.notes import SignedCheckpoint
 from ledger.osfile import OsFiles, write_reason
+from ledger.quarantine import TornTail
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
 from ledger.redact import Redactor
 from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
@@ -303,7 +304,6 @@ __all__ = [
     "ErasedRecord",
     "Event",
     "Finding",
-    "FullTree",
     "Group",
     "Header",
     "IdSource",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ledger.merkle import HASH_BYTES, Tree
+from ledger.merkle import HASH_BYTES, Growth
 from ledger.note import Checkpoint, VerifierKey
 from ledger.notes import NoteFile, objection
 
@@ -78,7 +78,7 @@ class Anchors:
         """Begin before the first record."""
         self._anchors = sorted(anchors, key=lambda each: each.checkpoint.size)
         self._signed = self._anchors[-1].checkpoint.size if self._anchors else 0
-        self._tree = Tree()
+        self._tree = Growth(each.checkpoint.size for each in self._anchors)
         self._size = 0
         self._compared = 0
         self._held = 0
@@ -97,12 +97,10 @@ class Anchors:
 
     def take(self, digests: bytearray) -> None:
         """Take the digests of the next records, HASH_BYTES each."""
-        for at in range(0, len(digests), HASH_BYTES):
-            self._size += 1
-            # Nobody asks for the root beyond the last of them.
-            if self._size <= self._signed:
-                self._tree.append(bytes(digests[at : at + HASH_BYTES]))
-                self._compare()
+        # Nobody asks for the root beyond the last of them.
+        self._tree.extend(bytes(digests[: (self._signed - self._tree.size) * HASH_BYTES]))
+        self._size += len(digests) // HASH_BYTES
+        self._compare()
 
     def broken(self, end: int) -> list[Broken]:
         """Return what the ledger does not extend, at most two a file.
@@ -131,14 +129,13 @@ class Anchors:
         return sorted(size for size in sizes if self._size < size <= end)
 
     def _compare(self) -> None:
-        """Look at the anchors of just this size."""
-        while self._compared < len(self._anchors):
-            anchor = self._anchors[self._compared]
+        """Look at the anchors that have been reached."""
+        for anchor in self._anchors[self._compared :]:
             size, source = anchor.checkpoint.size, anchor.source
-            if size != self._size:
+            if size > self._tree.size:
                 return
             self._compared += 1
-            if anchor.checkpoint.root == self._tree.root():
+            if anchor.checkpoint.root == self._tree.root(size):
                 self._held = size
             elif source not in self._other:
                 # Past the first of a file all the later ones are other too.

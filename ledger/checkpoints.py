@@ -15,12 +15,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from ledger.errors import LedgerBehindError, LedgerWriteError, NoteError, WriteOutcome
-from ledger.instants import format_us
-from ledger.live import TornTail
 from ledger.merkle import HASH_BYTES, Growth, Run, consistency_runs, inclusion_runs
 from ledger.note import Checkpoint, Signer, VerifierKey, to_base64
 from ledger.notes import NoteFile, SignedCheckpoint, objection, parse_notes, read_notes
 from ledger.osfile import read_file, write_reason
+from ledger.quarantine import keep_aside
 from ledger.record import Position
 from ledger.store import Ledger
 
@@ -377,7 +376,16 @@ def _append(ledger: Ledger, before: bytes | None, found: NoteFile, data: bytes) 
         if before is None or found.torn is not None:
             whole = before or b""
             if found.torn is not None:
-                _keep_aside(ledger, whole[found.torn.offset :], found.torn.offset)
+                kept = keep_aside(
+                    ledger.layout,
+                    files,
+                    whole[found.torn.offset :],
+                    of=path.name,
+                    label=path.name,
+                    offset=found.torn.offset,
+                    now_us=ledger.clock.now_us(),
+                )
+                ledger.reports.append(kept)
                 whole = whole[: found.torn.offset]
             files.replace_file(path, whole + data)
             return
@@ -395,23 +403,6 @@ def _append(ledger: Ledger, before: bytes | None, found: NoteFile, data: bytes) 
             files.close(fd)
     except OSError as error:
         raise LedgerWriteError(outcome=outcome, reason=write_reason(error)) from error
-
-
-def _keep_aside(ledger: Ledger, rest: bytes, offset: int) -> None:
-    now_us = ledger.clock.now_us()
-    stamp = format_us(now_us).replace(":", "").replace("-", "")
-    name = f"{stamp}-checkpoints-{offset}.torn"
-    ledger.files.ensure_directory(ledger.layout.quarantine)
-    ledger.files.replace_file(ledger.layout.quarantine / name, rest)
-    ledger.reports.append(
-        TornTail(
-            segment=ledger.layout.checkpoints.name,
-            offset=offset,
-            size=len(rest),
-            kept=f"quarantine/{name}",
-            t_us=now_us,
-        )
-    )
 
 
 def _replace_outside(ledger: Ledger, target: Path, data: bytes) -> None:

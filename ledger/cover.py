@@ -13,9 +13,10 @@ of it as well, so it is also the consistency proof from each of them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
 
 from msgspec import Struct
+
+from ledger.merkle import parent
 
 
 class CoverNode(Struct, frozen=True, gc=False):
@@ -67,7 +68,7 @@ class Cover:
         # Neighbours of one size join only where the tree has a node over both.
         while hidden and hidden[-1][1] == count and not (hidden[-1][0] - 1) % (2 * count):
             first, _, left = hidden.pop()
-            digest = sha256(b"\x01" + left + digest).digest()
+            digest = parent(left, digest)
             count *= 2
         hidden.append((first, count, digest))
         return self.finish() if self._size in self._splits else []

@@ -54,6 +54,11 @@ def format_us(us: int) -> str:
     return f"{_day_text(day)}T{_second_text(second)}.{micro:06d}Z"
 
 
+def stamp(t_us: int) -> str:
+    """Return an instant as a part of a file name: the record form without its marks."""
+    return format_us(t_us).replace(":", "").replace("-", "")
+
+
 def parse_us(text: str) -> int:
     """Return the instant of a text in record form.
 

@@ -27,28 +27,11 @@ from ledger.layout import Layout
 from ledger.lock import FileLock
 from ledger.notes import NoteFloor
 from ledger.osfile import OsFiles, read_exactly, write_reason
+from ledger.quarantine import TornTail, keep_aside
 from ledger.reader import LogReader
 from ledger.record import LINE_END, LINE_END_BYTES, Position, Record
 from ledger.segment import WalkEnd, encode_footer, encode_header, read_header, standstill, walk
 from ledger.source import Source, ends_segment, open_segment
-
-
-class TornTail(Struct, frozen=True, kw_only=True):
-    """Report: bytes at the end that no append had finished were cut and kept.
-
-    Attributes:
-        segment: file of the segment, relative to the ledger directory.
-        offset: where they began.
-        size: how many they were.
-        kept: file that holds them now, relative to the ledger directory.
-        t_us: when, in microseconds since 1970-01-01 UTC.
-    """
-
-    segment: str
-    offset: int
-    size: int
-    kept: str
-    t_us: int
 
 
 class RollFailed(Struct, frozen=True, kw_only=True):
@@ -347,18 +330,15 @@ class LiveSegment:
             self._fail(tip, whole, error, synced=True)
 
     def _keep_aside(self, tip: _Tip, offset: int, rest: bytes) -> None:
-        now_us = self._clock.now_us()
-        stamp = format_us(now_us).replace(":", "").replace("-", "")
-        name = f"{stamp}-{tip.first:020d}-{offset}.torn"
-        self._files.ensure_directory(self._layout.quarantine)
-        self._files.replace_file(self._layout.quarantine / name, rest)
         self.reports.append(
-            TornTail(
-                segment=tip.name,
+            keep_aside(
+                self._layout,
+                self._files,
+                rest,
+                of=tip.name,
+                label=f"{tip.first:020d}",
                 offset=offset,
-                size=len(rest),
-                kept=f"quarantine/{name}",
-                t_us=now_us,
+                now_us=self._clock.now_us(),
             )
         )
 

@@ -7,8 +7,7 @@ empty tree SHA-256 of nothing; the left half of n leaves is the greatest power o
 
 `Tree` keeps only what it needs to go on: a hash for each bit of its size. A proof is the roots over
 some runs of leaves, so whoever knows beforehand what is to be proven needs no more than that for
-each run (`Growth`). `FullTree` keeps every node, 64 bytes a leaf, and then gives any number of
-proofs for some 20 hashes each.
+each run (`Growth`).
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Tree:
         """Add a perfect subtree; the size must be a multiple of its leaves."""
         rest = self._size >> level
         while rest & 1:
-            node = _parent(self._peaks.pop(), node)
+            node = parent(self._peaks.pop(), node)
             rest >>= 1
         self._peaks.append(node)
         self._size += 1 << level
@@ -139,94 +138,9 @@ class Growth:
             self._roots[self._sizes.pop()] = self._tree.root()
 
 
-class FullTree:
-    """A growing tree that keeps its nodes, for proofs of any leaf and between any two sizes."""
-
-    __slots__ = ("_levels",)
-
-    def __init__(self, leaves: Iterable[bytes] = ()) -> None:
-        """Begin with these leaf hashes of 32 bytes each."""
-        # One string of hashes a level: a million small objects would take three times the room.
-        self._levels = [bytearray()]
-        for leaf in leaves:
-            self.append(leaf)
-
-    @property
-    def size(self) -> int:
-        """How many leaves it has."""
-        return len(self._levels[0]) // HASH_BYTES
-
-    def append(self, leaf: bytes) -> None:
-        """Add a leaf hash of 32 bytes."""
-        node, rest, level = leaf, self.size, 0
-        self._levels[0] += node
-        while rest & 1:
-            node = _parent(self._node(level, rest - 1), node)
-            rest >>= 1
-            level += 1
-            if level == len(self._levels):
-                self._levels.append(bytearray())
-            self._levels[level] += node
-
-    def leaf(self, index: int) -> bytes:
-        """Return a leaf hash.
-
-        Raises:
-            ValueError: `index` is not in 0..size-1.
-        """
-        _check(index, self.size)
-        return self._node(0, index)
-
-    def root(self, size: int | None = None) -> bytes:
-        """Return the root over the first `size` leaves, or over all.
-
-        Raises:
-            ValueError: there are fewer.
-        """
-        return self._root(0, self._sized(size))
-
-    def inclusion_proof(self, index: int, size: int | None = None) -> list[bytes]:
-        """Return the proof that leaf `index`, from 0, is in the tree of the first `size` leaves.
-
-        The hashes go from the leaf's sibling up.
-
-        Raises:
-            ValueError: `index` is not in 0..size-1, or there are fewer leaves.
-        """
-        runs = inclusion_runs(index, self._sized(size))
-        return [self._root(low, high) for low, high in runs]
-
-    def consistency_proof(self, old_size: int, size: int | None = None) -> list[bytes]:
-        """Return the proof that the tree of `size` leaves begins with that of `old_size`.
-
-        It is empty if the sizes are equal, and from the empty tree, of which every tree is an
-        extension.
-
-        Raises:
-            ValueError: `old_size` is not in 0..size, or there are fewer leaves.
-        """
-        runs = consistency_runs(old_size, self._sized(size))
-        return [self._root(low, high) for low, high in runs]
-
-    def _sized(self, size: int | None) -> int:
-        if size is None:
-            return self.size
-        if not 0 <= size <= self.size:
-            raise ValueError(f"the size is {size}; accepted: 0 to {self.size}")
-        return size
-
-    def _node(self, level: int, index: int) -> bytes:
-        at = index * HASH_BYTES
-        return bytes(self._levels[level][at : at + HASH_BYTES])
-
-    def _root(self, low: int, high: int) -> bytes:
-        """Return the root over leaves low..high-1, where a split of the tree may leave them."""
-        peaks: list[bytes] = []
-        while low < high:
-            level = (high - low).bit_length() - 1
-            peaks.append(self._node(level, low >> level))
-            low += 1 << level
-        return _fold(peaks)
+def parent(left: bytes, right: bytes) -> bytes:
+    """Return the node over two others."""
+    return sha256(b"\x01" + left + right).digest()
 
 
 def inclusion_runs(index: int, size: int) -> list[Run]:
@@ -281,24 +195,6 @@ def consistency_runs(old_size: int, size: int) -> list[Run]:
     return runs
 
 
-def root(leaves: Iterable[bytes]) -> bytes:
-    """Return the root over leaf hashes of 32 bytes each."""
-    tree = Tree()
-    for leaf in leaves:
-        tree.append(leaf)
-    return tree.root()
-
-
-def inclusion_proof(leaves: Iterable[bytes], index: int) -> list[bytes]:
-    """Return one proof; for several of the same leaves, see `FullTree.inclusion_proof`."""
-    return FullTree(leaves).inclusion_proof(index)
-
-
-def consistency_proof(leaves: Iterable[bytes], old_size: int) -> list[bytes]:
-    """Return one proof; for several of the same leaves, see `FullTree.consistency_proof`."""
-    return FullTree(leaves).consistency_proof(old_size)
-
-
 def verify_inclusion(
     leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
 ) -> bool:
@@ -318,10 +214,10 @@ def verify_inclusion(
         if last == 0:
             return False
         if at & 1 or at == last:
-            node = _parent(other, node)
+            node = parent(other, node)
             at, last = _climb(at, last)
         else:
-            node = _parent(node, other)
+            node = parent(node, other)
         at >>= 1
         last >>= 1
     return last == 0 and node == root
@@ -337,7 +233,7 @@ def verify_consistency(
         old_root: its root.
         size: leaves of the greater tree.
         root: its root.
-        proof: hashes as `FullTree.consistency_proof` gives them.
+        proof: hashes as a `Growth` over `consistency_runs` gives them.
     """
     if not 0 <= old_size <= size:
         return False
@@ -359,10 +255,10 @@ def verify_consistency(
         if last == 0:
             return False
         if at & 1 or at == last:
-            old, new = _parent(other, old), _parent(other, new)
+            old, new = parent(other, old), parent(other, new)
             at, last = _climb(at, last)
         else:
-            new = _parent(new, other)
+            new = parent(new, other)
         at >>= 1
         last >>= 1
     return last == 0 and old == old_root and new == root
@@ -397,9 +293,5 @@ def _fold(peaks: Sequence[bytes]) -> bytes:
         return EMPTY_ROOT
     node = peaks[-1]
     for peak in peaks[-2::-1]:
-        node = _parent(peak, node)
+        node = parent(peak, node)
     return node
-
-
-def _parent(left: bytes, right: bytes) -> bytes:
-    return sha256(b"\x01" + left + right).digest()

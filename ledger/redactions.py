@@ -8,7 +8,7 @@ never acknowledged and counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,6 +40,11 @@ class ErasedRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     redaction: str
     seq: int
     digest: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells it from every other record of its ledger."""
+        return self.seq, self.digest
 
 
 class RedactionList:
@@ -152,19 +157,43 @@ def outstanding(ledger: Ledger, entries: Iterable[ErasedRecord]) -> list[Outstan
     Raises:
         LedgerDamagedError: a segment that must be read is damaged.
     """
-    mine = {(each.seq, each.digest): each for each in entries if each.ledger == ledger.id}
-    records = ledger.records_at({seq for seq, _ in mine})
-    standing = {
-        key: Outstanding(redaction=entry.redaction, record=records[entry.seq])
-        for key, entry in mine.items()
-        if (record := records.get(entry.seq)) is not None
-        and record.digest == entry.digest
+    mine = {each.key: each for each in entries if each.ledger == ledger.id}
+    standing = standing_of(ledger, mine)
+    if standing:
+        for named in named_in(ledger.read(Position.start), ledger.id):
+            standing.pop(named.key, None)
+    return [
+        Outstanding(redaction=mine[key].redaction, record=standing[key]) for key in sorted(standing)
+    ]
+
+
+def named_in(records: Iterable[Record], ledger: str) -> Iterator[ErasedRecord]:
+    """Yield what the redactions among some records of a ledger name."""
+    for record in records:
+        if isinstance(record.payload, MemoryRedacted):
+            for target in record.payload.targets:
+                yield ErasedRecord(
+                    ledger=ledger,
+                    redaction=record.payload.redaction,
+                    seq=target.seq,
+                    digest=target.digest,
+                )
+
+
+def standing_of(
+    ledger: Ledger, wanted: Collection[tuple[int, str]]
+) -> dict[tuple[int, str], Record]:
+    """Return those of some records, by seq and digest, whose payload stands and may be erased.
+
+    Raises:
+        LedgerDamagedError: a segment that must be read is damaged.
+    """
+    found = ledger.records_at({seq for seq, _ in wanted})
+    return {
+        (seq, digest): record
+        for seq, digest in wanted
+        if (record := found.get(seq)) is not None
+        and record.digest == digest
         and record.payload is not None
         and record.header.type not in NEVER_ERASED
     }
-    if standing:
-        for record in ledger.read(Position.start):
-            if isinstance(record.payload, MemoryRedacted):
-                for target in record.payload.targets:
-                    standing.pop((target.seq, target.digest), None)
-    return [standing[key] for key in sorted(standing)]

@@ -29,14 +29,21 @@ from ledger.errors import (
 )
 from ledger.events import MemoryRedacted, RedactedRecord
 from ledger.ids import IdSource
-from ledger.instants import format_us
+from ledger.instants import stamp
 from ledger.layout import Layout
 from ledger.lock import FileLock
 from ledger.osfile import OsFiles, write_reason
 from ledger.reader import LogReader
-from ledger.record import NEVER_ERASED, Position, Record
+from ledger.record import Position, Record
 from ledger.redact import Redactor
-from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
+from ledger.redactions import (
+    ErasedRecord,
+    Outstanding,
+    RedactionList,
+    named_in,
+    outstanding,
+    standing_of,
+)
 from ledger.store import Ledger, LedgerOptions, read_identity
 from ledger.verify import VerifyReport, verify
 from ledger.writer import Batch, NewEvent
@@ -240,15 +247,8 @@ class Restoration:
             if identity is None or identity.ledger != self.ledger.id:
                 return
             reader = LogReader(self._present, identity)
-            for record in reader.read_tolerant(Position.start, _never_mind):
-                if isinstance(record.payload, MemoryRedacted):
-                    for target in record.payload.targets:
-                        yield ErasedRecord(
-                            ledger=identity.ledger,
-                            redaction=record.payload.redaction,
-                            seq=target.seq,
-                            digest=target.digest,
-                        )
+            records = reader.read_tolerant(Position.start, _never_mind)
+            yield from named_in(records, identity.ledger)
 
     # ------------------------------------------------------------------ taking the place
 
@@ -257,8 +257,7 @@ class Restoration:
         if not _is_there(present):
             self._files.rename_file(prepared, present)
             return None
-        stamp = format_us(self._clock.now_us()).replace(":", "").replace("-", "")
-        aside = self._home / f"{_REPLACED}{stamp}"
+        aside = self._home / f"{_REPLACED}{stamp(self._clock.now_us())}"
         if aside.exists():
             aside = aside.with_name(f"{aside.name}-{self._ids.new_id()}")
         with ExitStack() as held:
@@ -377,7 +376,8 @@ def _erase_listed(ledger: Ledger, kept: RedactionList, timeout_s: float) -> int:
     back = outstanding(ledger, kept.entries())
     if back:
         _name(ledger, back, timeout_s)
-    standing = _named_and_standing(ledger)
+    named = {each.key for each in named_in(ledger.read(Position.start), ledger.id)}
+    standing = dict(standing_of(ledger, named).keys())
     redactor = Redactor(ledger, lock_timeout_s=timeout_s)
     try:
         redactor.rewrite(standing)
@@ -416,22 +416,3 @@ def _name(ledger: Ledger, back: list[Outstanding], timeout_s: float) -> None:
             )
             previous[subject] = group.end.seq
         group.commit()
-
-
-def _named_and_standing(ledger: Ledger) -> dict[int, str]:
-    """Return the records that redactions of the ledger name and whose payload stands."""
-    named = {
-        (target.seq, target.digest)
-        for record in ledger.read(Position.start)
-        if isinstance(record.payload, MemoryRedacted)
-        for target in record.payload.targets
-    }
-    found = ledger.records_at({seq for seq, _ in named})
-    return {
-        seq: digest
-        for seq, digest in named
-        if (record := found.get(seq)) is not None
-        and record.digest == digest
-        and record.payload is not None
-        and record.header.type not in NEVER_ERASED
-    }

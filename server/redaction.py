@@ -313,7 +313,7 @@ class Redactions:
             return
         entries = [each for each in self._list.entries() if each.ledger == self._ledger.id]
         known = self._reads.run(Call(), redacted_records).items()
-        again = [each for each in entries if (each.seq, each.digest) not in known]
+        again = [each for each in entries if each.key not in known]
         standing = outstanding(self._ledger, again) if again else []
         by_workspace: dict[str, dict[int, str]] = {}
         for each in standing:

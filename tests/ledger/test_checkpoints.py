@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from ledger import (
     Checkpoint,
-    FullTree,
     Ledger,
     LedgerBehindError,
     LedgerDamagedError,
@@ -40,6 +39,7 @@ from ledger import (
 )
 from ledger.note import from_base64
 from ledger.notes import NoteFloor, parse_notes
+from tests.support.full_tree import FullTree
 from tests.support.ledgers import (
     SMALL,
     CountingIds,

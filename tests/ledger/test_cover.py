@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.cover import Cover, CoverNode
-from ledger.merkle import Tree, root
+from ledger.merkle import Tree
+from tests.support.full_tree import root
 
 
 def leaf(number: int) -> bytes:

@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 
 from ledger.merkle import (
     EMPTY_ROOT,
-    FullTree,
     Growth,
     Tree,
-    consistency_proof,
     consistency_runs,
-    inclusion_proof,
     inclusion_runs,
-    root,
     verify_consistency,
     verify_inclusion,
 )
+from tests.support.full_tree import FullTree, consistency_proof, inclusion_proof, root
 
 SIZES = [*range(34), 63, 64, 65, 100, 127, 128, 129]
 
@@ -313,7 +310,7 @@ def test_many_proofs_of_a_big_tree_cost_few_hashes_each(monkeypatch: pytest.Monk
         hashed += 1
         return sha256(b"\x01" + left + right).digest()
 
-    monkeypatch.setattr("ledger.merkle._parent", counted)
+    monkeypatch.setattr("tests.support.full_tree.parent", counted)
     for index in range(0, 5_000, 50):
         tree.inclusion_proof(index)
         tree.consistency_proof(index)
