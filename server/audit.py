@@ -23,7 +23,7 @@ from server.audit_args import AuditArgs, AuditShowArgs
 from server.audit_results import AuditResult
 from server.commands import POSITION_MAX
 from server.cursor import Cursor, decode_cursor, encode_cursor, list_id
-from server.decision import read_range
+from server.decision import position_said, read_range
 from server.errors import InvalidArgumentsError, NotFoundError
 from server.reads import ReadSide
 from server.reply import gap_notes
@@ -196,11 +196,10 @@ def positions(
 
 
 def _position(field: str, text: str) -> int:
-    """Return the position that digits say; 0 if the text is none."""
-    # As for `replay --until`: digits alone are a position and no year.
-    if not (text.isascii() and text.isdecimal()):
+    """Return the position that a text says; 0 if it says none."""
+    position = position_said(text)
+    if position is None:
         return 0
-    position = int(text[:20])
     if not 1 <= position <= POSITION_MAX:
         raise InvalidArgumentsError(
             f"`{field}` is no ledger position; accepted: 1 to {POSITION_MAX}, or a date.",

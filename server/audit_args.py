@@ -24,6 +24,14 @@ AuditType = Literal[
 Point = Annotated[str, Meta(min_length=1, max_length=100, examples=["4711", "2026-11-30"])]
 """A ledger position, or a date."""
 
+From = Annotated[
+    Point,
+    Meta(description="Only from this ledger position, date or moment on, in words or ISO 8601"),
+]
+To = Annotated[Point, Meta(description="Only up to this ledger position, or the end of this")]
+OldestFirst = Annotated[bool, Meta(description="Oldest first instead of newest first")]
+PageSize = Annotated[int, Meta(ge=1, le=100, description="Most operations of a page")]
+
 
 class AuditArgs(Args, frozen=True, kw_only=True):
     """Arguments of memory_audit."""
@@ -31,8 +39,8 @@ class AuditArgs(Args, frozen=True, kw_only=True):
     id: Annotated[
         Id, Meta(description="Memory whose history is told, also one that was deleted or redacted")
     ]
-    oldest_first: Annotated[bool, Meta(description="Oldest first instead of newest first")] = False
-    limit: Annotated[int, Meta(ge=1, le=100, description="Most operations of a page")] = 20
+    oldest_first: OldestFirst = False
+    limit: PageSize = 20
     cursor: Cursor | None = None
 
 
@@ -46,22 +54,10 @@ class AuditShowArgs(Args, frozen=True, kw_only=True):
     ) = None
     types: Annotated[tuple[AuditType, ...], Meta(description="Only operations of this type")] = ()
     session: Annotated[Id, Meta(description="Only what was done in this session")] | None = None
-    from_: (
-        Annotated[
-            Point,
-            Meta(
-                description="Only from this ledger position, date or moment on, in words "
-                "or ISO 8601"
-            ),
-        ]
-        | None
-    ) = msgspec.field(default=None, name="from")
-    to: (
-        Annotated[Point, Meta(description="Only up to this ledger position, or the end of this")]
-        | None
-    ) = None
-    oldest_first: Annotated[bool, Meta(description="Oldest first instead of newest first")] = False
-    limit: Annotated[int, Meta(ge=1, le=100, description="Most operations of a page")] = 20
+    from_: From | None = msgspec.field(default=None, name="from")
+    to: To | None = None
+    oldest_first: OldestFirst = False
+    limit: PageSize = 20
     cursor: Cursor | None = None
 
 
@@ -84,20 +80,8 @@ class AuditExportArgs(Args, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    from_: (
-        Annotated[
-            Point,
-            Meta(
-                description="Only from this ledger position, date or moment on, in words "
-                "or ISO 8601"
-            ),
-        ]
-        | None
-    ) = msgspec.field(default=None, name="from")
-    to: (
-        Annotated[Point, Meta(description="Only up to this ledger position, or the end of this")]
-        | None
-    ) = None
+    from_: From | None = msgspec.field(default=None, name="from")
+    to: To | None = None
     checkpoint: (
         Annotated[
             str,

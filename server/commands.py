@@ -295,6 +295,33 @@ class DeleteArgs(Args, frozen=True, kw_only=True):
     idempotency_key: Key | None = None
 
 
+OnlyLayers = (
+    Annotated[tuple[Layer, ...], Meta(min_length=1, description="Only these layers")] | UnsetType
+)
+OnlyScope = Annotated[Scope, Meta(description="Only of this scope")] | UnsetType
+OnlyTags = (
+    Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...],
+        Meta(min_length=1, max_length=50, description="Only with all of these tags"),
+    ]
+    | UnsetType
+)
+OnlySession = Annotated[Filled, Meta(description="Only of this session")] | UnsetType
+OnlyFile = (
+    Annotated[str, Meta(min_length=1, max_length=1000, description="Only from this file")]
+    | UnsetType
+)
+OnlyFrom = (
+    Annotated[Date, Meta(description="Only what happened (else: was added) at or after this")]
+    | UnsetType
+)
+OnlyTo = (
+    Annotated[Date, Meta(description="Only what happened (else: was added) by the end of this")]
+    | UnsetType
+)
+"""Conditions of what deletes or erases by a filter: given, or absent, and never null or empty."""
+
+
 class DeleteManyArgs(Args, frozen=True, kw_only=True):
     """Arguments of memory_delete_many: at least one of `ids`, a filter and `everything`.
 
@@ -310,32 +337,14 @@ class DeleteManyArgs(Args, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    layers: (
-        Annotated[tuple[Layer, ...], Meta(min_length=1, description="Only these layers")]
-        | UnsetType
-    ) = UNSET
+    layers: OnlyLayers = UNSET
     entity_name: Annotated[Filled, Meta(description="Only about this entity")] | UnsetType = UNSET
-    scope: Annotated[Scope, Meta(description="Only of this scope")] | UnsetType = UNSET
-    tags: (
-        Annotated[
-            tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...],
-            Meta(min_length=1, max_length=50, description="Only with all of these tags"),
-        ]
-        | UnsetType
-    ) = UNSET
-    session_id: Annotated[Filled, Meta(description="Only of this session")] | UnsetType = UNSET
-    source_file: (
-        Annotated[str, Meta(min_length=1, max_length=1000, description="Only from this file")]
-        | UnsetType
-    ) = UNSET
-    date_from: (
-        Annotated[Date, Meta(description="Only what happened (else: was added) at or after this")]
-        | UnsetType
-    ) = UNSET
-    date_to: (
-        Annotated[Date, Meta(description="Only what happened (else: was added) by the end of this")]
-        | UnsetType
-    ) = UNSET
+    scope: OnlyScope = UNSET
+    tags: OnlyTags = UNSET
+    session_id: OnlySession = UNSET
+    source_file: OnlyFile = UNSET
+    date_from: OnlyFrom = UNSET
+    date_to: OnlyTo = UNSET
     everything: Annotated[
         bool, Meta(description="true: every memory of the workspace; goes with no filter")
     ] = False

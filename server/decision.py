@@ -129,6 +129,15 @@ def refuse_blank(field: str, text: str) -> None:
         )
 
 
+def position_said(text: str) -> int | None:
+    """Return the ledger position that a text says; None: it means a time.
+
+    Digits alone are a position, as for `replay --until`, though four of them could be a year.
+    """
+    said = text.strip()
+    return int(said) if said.isascii() and said.isdecimal() else None
+
+
 def read_date(field: str, text: str, *, now_us: int, zone: str) -> When:
     """Read a date argument.
 

@@ -35,7 +35,7 @@ from projections.past import Key, PastCopies
 from projections.past_build import fill_indexes, fill_tables
 from projections.queries import workspace_rid
 from server.commands import POSITION_MAX
-from server.decision import read_range
+from server.decision import position_said, read_range
 from server.errors import BusyError, CallCancelledError, InvalidArgumentsError
 from server.reads import READ_ATTEMPTS, ReadSide
 from server.refusal import refusal_of
@@ -102,9 +102,10 @@ class PastSide:
             InvalidArgumentsError: it is neither, or a position that the ledger has not reached.
 
         """
-        if isinstance(known_at, int) or (known_at.isascii() and known_at.strip().isdecimal()):
-            seq = int(known_at)
+        seq = known_at if isinstance(known_at, int) else position_said(known_at)
+        if seq is not None:
             return self._reads.run(call, lambda connection: self._at(connection, seq, field))
+        assert isinstance(known_at, str)
         now_us = self._clock.now_us()
         span = read_range(field, known_at, now_us=now_us, zone=self._zone)
         said = () if span.said is None else (span.said,)

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta
 
-from server.commands import POSITION_MAX, Args, Date, Filled, Id, Key, Layer, Scope
+from server.commands import (
+    POSITION_MAX,
+    Args,
+    Filled,
+    Id,
+    Key,
+    OnlyFile,
+    OnlyFrom,
+    OnlyLayers,
+    OnlyScope,
+    OnlySession,
+    OnlyTags,
+    OnlyTo,
+)
 
 REASON_CHARS_MAX = 2_000
 
@@ -19,31 +32,13 @@ class RedactFilter(Args, frozen=True, kw_only=True):
 
     refuses_null: ClassVar[bool] = True
 
-    layers: (
-        Annotated[tuple[Layer, ...], Meta(min_length=1, description="Only these layers")]
-        | UnsetType
-    ) = UNSET
-    scope: Annotated[Scope, Meta(description="Only of this scope")] | UnsetType = UNSET
-    tags: (
-        Annotated[
-            tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...],
-            Meta(min_length=1, max_length=50, description="Only with all of these tags"),
-        ]
-        | UnsetType
-    ) = UNSET
-    session_id: Annotated[Filled, Meta(description="Only of this session")] | UnsetType = UNSET
-    source_file: (
-        Annotated[str, Meta(min_length=1, max_length=1000, description="Only from this file")]
-        | UnsetType
-    ) = UNSET
-    date_from: (
-        Annotated[Date, Meta(description="Only what happened (else: was added) at or after this")]
-        | UnsetType
-    ) = UNSET
-    date_to: (
-        Annotated[Date, Meta(description="Only what happened (else: was added) by the end of this")]
-        | UnsetType
-    ) = UNSET
+    layers: OnlyLayers = UNSET
+    scope: OnlyScope = UNSET
+    tags: OnlyTags = UNSET
+    session_id: OnlySession = UNSET
+    source_file: OnlyFile = UNSET
+    date_from: OnlyFrom = UNSET
+    date_to: OnlyTo = UNSET
 
 
 class RedactArgs(Args, frozen=True, kw_only=True):

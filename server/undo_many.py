@@ -29,7 +29,7 @@ from projections.queries import workspace_rid
 from projections.supposition import Supposition
 from server.commands import POSITION_MAX, UNDO_FILTERS, Bound, UndoArgs
 from server.commit import Command, Committer, refuse_other_request, request_digest
-from server.decision import Moment, read_range
+from server.decision import Moment, position_said, read_range
 from server.errors import CallCancelledError, InvalidArgumentsError, StoreError, UseCaseError
 from server.reads import ReadSide
 from server.repeat import REPEATED, repeat_undo
@@ -354,11 +354,9 @@ def _bound(
         return None, None, ()
     if isinstance(bound, int):
         return bound, None, ()
-    text = bound.strip()
-    # A number of four digits is a year to whoever means a time; here it is a position, as it is
-    # for `replay --until`.
-    if text.isascii() and text.isdecimal():
-        return min(int(text), POSITION_MAX), None, ()
+    position = position_said(bound)
+    if position is not None:
+        return min(position, POSITION_MAX), None, ()
     span = read_range(field, bound, now_us=now_us, zone=zone)
     return None, (span.from_us, span.to_us), (span.said,) if span.said else ()
 
