@@ -356,16 +356,7 @@ def clear_activity(path: Path) -> None:
         ActivityUnavailableError: the file is a newer program's, busy, or may not be written.
 
     """
-    try:
-        if _stamp(path) is not None:
-            try:
-                _erase(path)
-            except _UNSOUND:
-                with _alone(path.parent):
-                    _remove(path)
-        _remove_set_aside(path)
-    except (DatabaseError, OSError) as error:
-        raise ActivityUnavailableError(str(error)) from error
+    _purge(path, lambda: _erase(path))
 
 
 def forget_queries(path: Path, memories: Collection[str]) -> None:
@@ -382,10 +373,15 @@ def forget_queries(path: Path, memories: Collection[str]) -> None:
         ActivityUnavailableError: the file is a newer program's, busy, or may not be written.
 
     """
+    _purge(path, lambda: _forget(path, memories))
+
+
+def _purge(path: Path, forget: Callable[[], None]) -> None:
+    """Take something out of the file; one that cannot be read, or was set aside, goes whole."""
     try:
         if _stamp(path) is not None:
             try:
-                _forget(path, memories)
+                forget()
             except _UNSOUND:
                 with _alone(path.parent):
                     _remove(path)

@@ -42,8 +42,8 @@ from projections.redactions import contents_at, redacted_records, targets_of, un
 from projections.snippet import snippet
 from projections.subjects import ids_at
 from server.activity import ActivityRecorder
-from server.commands import IDS_MAX
-from server.commit import Command, Committer
+from server.commands import IDS_MAX, InternalArgs
+from server.commit import Command, Committer, Decide
 from server.copies import copies_from
 from server.errors import BusyError, UseCaseError
 from server.reads import ReadSide
@@ -323,16 +323,7 @@ class Redactions:
             name = self._reads.run(Call(), partial(_workspace_name, workspace_id))
             if name is not None:
                 args = AgainArgs(digests=digests, reason=AGAIN)
-                self._committer.submit(
-                    Command(
-                        args=args,
-                        decide=decide_again,
-                        repeat=repeat_completed,
-                        workspace=name,
-                        actor=UPKEEP_ACTOR,
-                        call=Call(),
-                    )
-                )
+                self._write(args, decide_again, name, UPKEEP_ACTOR)
         self._is_list_known = True
 
     def _resume(self, rid: int, redaction: str, workspace: str) -> bool:
@@ -480,18 +471,24 @@ class Redactions:
             searched=found is not None,
             remains=("texts_in_other_records",) if found is not None and found.also_in else (),
         )
-        done = self._committer.submit(
+        done = self._write(args, decide_completed, workspace, actor)
+        assert isinstance(done, CompleteResult)
+        return done.position
+
+    def _write(
+        self, args: InternalArgs, decide: Decide, workspace: str, actor: str
+    ) -> msgspec.Struct:
+        """Write what nobody asked for by name."""
+        return self._committer.submit(
             Command(
                 args=args,
-                decide=decide_completed,
+                decide=decide,
                 repeat=repeat_completed,
                 workspace=workspace,
                 actor=actor,
                 call=Call(),
             )
         )
-        assert isinstance(done, CompleteResult)
-        return done.position
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:

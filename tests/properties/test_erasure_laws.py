@@ -3,13 +3,9 @@
 Every text is made of words that stand nowhere else, so that a search for them shows what is left.
 """
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from itertools import count
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -23,12 +19,11 @@ from server.results import RedactResult
 from server.tool import Call
 from tests.support.chains import chain_faults
 from tests.support.store import (
-    MEMORY_DISK,
     Home,
     flush_substrings,
-    home_at,
     live_digest,
     replayed_digest,
+    scratch_home,
 )
 from tests.support.traces import traces_of
 
@@ -187,7 +182,7 @@ def postponed(*_: object) -> Erased:
 def test_a_redaction_leaves_the_rows_that_a_replay_of_what_is_left_makes(
     history: list[tuple[str, int]],
 ) -> None:
-    with _home() as home, pytest.MonkeyPatch.context() as patch:
+    with scratch_home() as home, pytest.MonkeyPatch.context() as patch:
         patch.setattr(Redactions, "_try", postponed)
         told = History(home)
         for move, number in history:
@@ -204,7 +199,7 @@ def test_a_redaction_leaves_the_rows_that_a_replay_of_what_is_left_makes(
 @settings(max_examples=max(settings().max_examples // 10, 3))
 @given(moves)
 def test_no_word_of_what_was_erased_is_in_any_file(history: list[tuple[str, int]]) -> None:
-    with _home() as home:
+    with scratch_home() as home:
         told = History(home)
         for move, number in history:
             told.play(move, number)
@@ -214,13 +209,3 @@ def test_no_word_of_what_was_erased_is_in_any_file(history: list[tuple[str, int]
         home.close()
         assert gone
         assert traces_of(home.path, [word[:10] for word in gone]) == {}
-
-
-@contextmanager
-def _home() -> Iterator[Home]:
-    folder = Path(tempfile.mkdtemp(prefix="laws-", dir=MEMORY_DISK))
-    try:
-        with home_at(folder / "home") as home:
-            yield home
-    finally:
-        shutil.rmtree(folder)

@@ -3,12 +3,8 @@
 That is so whether a redaction is completed or has only begun, and no answer brings a word back.
 """
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +19,7 @@ from server.redaction import Redactions
 from server.tool import Call
 from tests.properties.test_erasure_laws import MOVES, REDACTIONS, History, postponed, words_of
 from tests.properties.test_past_laws import Lookback, some_moments
-from tests.support.store import MEMORY_DISK, Client, Home, home_at
+from tests.support.store import Client, Home, scratch_home
 from tests.support.traces import traces_of
 
 OTHER: Final = "other"
@@ -139,7 +135,7 @@ def diff(client: Client, first: int, second: int) -> Any:
 def test_the_past_after_redactions_is_what_a_replay_of_what_is_left_says(
     history: list[tuple[str, int]],
 ) -> None:
-    with _home() as home:
+    with scratch_home() as home:
         told = Looked(home)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Redactions, "_try", postponed)
@@ -169,13 +165,3 @@ def test_the_past_after_redactions_is_what_a_replay_of_what_is_left_says(
 
 def _words_in(said: object) -> set[str]:
     return words_of(repr(said))
-
-
-@contextmanager
-def _home() -> Iterator[Home]:
-    folder = Path(tempfile.mkdtemp(prefix="laws-", dir=MEMORY_DISK))
-    try:
-        with home_at(folder / "home") as home:
-            yield home
-    finally:
-        shutil.rmtree(folder)

@@ -1,8 +1,6 @@
 """The audits: who did what, when and why, of one memory and of a workspace."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +14,7 @@ from server.errors import InvalidArgumentsError, NotFoundError
 from server.schema import convert
 from server.tool import Call
 from tests.support.cli import Shell
-from tests.support.store import Client, Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
+from tests.support.store import Client, Home
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +34,7 @@ from server.schema import convert
 from server.tool import Call
 from tests.support.bundles import checked, edit, erase
 from tests.support.cli import Shell
-from tests.support.store import Client, Home, home_at
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with home_at(tmp_path / "home") as home:
-        yield home
+from tests.support.store import Client, Home
 
 
 @pytest.fixture

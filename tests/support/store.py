@@ -1,6 +1,8 @@
 """A store in this process, on a home of its own, with a clock that stands until it is moved."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -278,6 +280,17 @@ def home_at(path: Path) -> Iterator[Home]:
         yield home
     finally:
         home.close()
+
+
+@contextmanager
+def scratch_home() -> Iterator[Home]:
+    """Yield a home on a disk in memory, for one example of a law; it is removed afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="laws-", dir=MEMORY_DISK))
+    try:
+        with home_at(folder / "home") as home:
+            yield home
+    finally:
+        shutil.rmtree(folder)
 
 
 def live_digest(client: Client) -> StateDigest:
