@@ -34,18 +34,12 @@ def read_signer(path: Path, origin: str) -> Signer | None:
         return None
     except OSError as error:
         raise LedgerUnreadableError(path, str(error)) from error
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - see module `note`
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
-        Ed25519PrivateKey,
-    )
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+    from ledger.ed25519 import from_pem  # noqa: PLC0415 - see its docstring
 
     try:
-        private = load_pem_private_key(data, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise NoteError(f"{path} holds no key that can be used: {error}") from error
-    if not isinstance(private, Ed25519PrivateKey):
-        raise NoteError(f"{path} holds a key of another kind; accepted: Ed25519")
+        private = from_pem(data)
+    except NoteError as error:
+        raise NoteError(f"{path} holds {error}") from error
     return Signer(origin, private)
 
 
@@ -78,15 +72,7 @@ def ensure_signer(ledger: Ledger, path: Path, *, lock_timeout_s: float) -> Signe
 
 
 def _new_signer(origin: str) -> tuple[Signer, bytes]:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
-        Ed25519PrivateKey,
-    )
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-    )
+    from ledger.ed25519 import new_private_key, to_pem  # noqa: PLC0415 - see its docstring
 
-    private = Ed25519PrivateKey.generate()
-    data = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Signer(origin, private), data
+    private = new_private_key()
+    return Signer(origin, private), to_pem(private)

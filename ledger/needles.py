@@ -18,6 +18,7 @@ from ledger.layout import parse_name
 from ledger.record import RECORD_BYTES_MAX
 
 _CHUNK_BYTES = 1 << 20
+_CODECS: dict[str, Codec] = {".zst": "zst", ".gz": "gz"}
 _SEQ = re.compile(rb'\{"h":\{"seq":([0-9]{1,19})[,}]')
 
 ReadChunks = Callable[[Path], Iterable[bytes] | None]
@@ -103,7 +104,7 @@ def find_erased(
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    codec: Codec | None = {".zst": "zst", ".gz": "gz"}.get(path.suffix)  # type: ignore[assignment]
+    codec = _CODECS.get(path.suffix)
     raw = _raw_chunks(path)
     yield from raw if codec is None else inflate_chunks(raw, codec)
 

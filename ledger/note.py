@@ -149,16 +149,9 @@ class VerifierKey(Struct, frozen=True):
         return "good" if all(self._holds(note.text, each.value) for each in mine) else "bad"
 
     def _holds(self, text: str, signature: bytes) -> bool:
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - see the module
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
-            Ed25519PublicKey,
-        )
+        from ledger.ed25519 import holds  # noqa: PLC0415 - see its docstring
 
-        try:
-            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text.encode())
-        except InvalidSignature:
-            return False
-        return True
+        return holds(self.public, text.encode(), signature)
 
 
 class Signer:

@@ -252,10 +252,10 @@ def _write_records(
             is_shown = selection is None or selection.shows(record.header)
             if is_shown:
                 # A redaction may not have come to this record yet: what it names is not shown.
-                if record.payload is not None and redacted.get(record.seq) == record.digest:
-                    record = msgspec.structs.replace(record, payload=None)  # noqa: PLW2901
-                account.take(record)
-                records.write(line_of(record))
+                is_redacted = redacted.get(record.seq) == record.digest
+                shown = msgspec.structs.replace(record, payload=None) if is_redacted else record
+                account.take(shown)
+                records.write(line_of(shown))
             if proofs is not None:
                 proofs.writelines(map(_proof_line, cover.add(digest, is_shown=is_shown)))
         if proofs is not None:
