@@ -490,9 +490,11 @@ def test_a_client_that_closes_only_our_output_ends_the_server(tmp_path: Path) ->
     assert (tmp_path / "closed").read_text() == "closed"
 
 
-@pytest.mark.parametrize("way", ["fail", "hang"])
-def test_closing_that_goes_wrong_shows_in_the_exit_status(way: str) -> None:
-    with started(f"close={way}", "drain=0.1", "closing=0.1", stderr=subprocess.DEVNULL) as peer:
+# The bound on closing is short only where it is waited for: what measures coverage writes its file
+# when the process ends itself, and does not take a second end, from the watchdog, meanwhile.
+@pytest.mark.parametrize("way", [("close=fail",), ("close=hang", "closing=0.1")])
+def test_closing_that_goes_wrong_shows_in_the_exit_status(way: tuple[str, ...]) -> None:
+    with started(*way, "drain=0.1", stderr=subprocess.DEVNULL) as peer:
         peer.handshake().close_input()
         status = peer.exit_status()
 
