@@ -62,6 +62,7 @@ from projections.rebuild import rebuild, replay
 from projections.search import search_text
 from projections.substring import flush_trigrams
 from projections.text import parse_query
+from projections.wording import counted
 
 DONE, DAMAGE, FAILED = 0, 1, 2
 """Exit statuses."""
@@ -278,11 +279,11 @@ def _print_report(
         print(f"ledger: {problem.kind} in {place}: {problem.detail}")
     for note in report.notes:
         print(f"ledger: note: {note}")
-    state = "clean" if report.ok else _counted(len(report.problems), "problem")
+    state = "clean" if report.ok else counted(len(report.problems), "problem")
     redacted = f", {report.redacted} of them redacted" if report.redacted else ""
     print(
-        f"ledger: {state}; {_counted(report.events, 'event')} in "
-        f"{_counted(report.segments, 'segment')}{redacted}"
+        f"ledger: {state}; {counted(report.events, 'event')} in "
+        f"{counted(report.segments, 'segment')}{redacted}"
     )
     if report.ok and compared_with:
         print(f"ledger: proven: it extends {' and '.join(compared_with)}")
@@ -301,10 +302,6 @@ def _print_report(
         print(f"projections: damaged: {damage}; `mnemolog rebuild` mends them from the ledger")
     else:
         print("projections: clean" if has_projection else "projections: none to check")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _compare_with_replay(ledger: Ledger, generations: Generations) -> str | None:

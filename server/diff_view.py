@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from projections.difference import Difference, Fields
+from projections.wording import counted
 from server.diff import DiffResult
 from server.results import KnownAt
 from server.terminal import Block, Prose, one_line
@@ -43,7 +44,7 @@ def of_diff(result: DiffResult) -> View:
         notes.append(f"{result.returned_count} of {result.total} differences{more}")
     redacted = result.since.redacted_since
     if redacted:
-        notes.append(f"{redacted} redactions since then took away what they named")
+        notes.append(f"{counted(redacted, 'redaction')} since then took away what was named")
     return View(blocks, notes)
 
 

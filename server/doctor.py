@@ -33,6 +33,7 @@ from projections.activity import problem_of
 from projections.copies import copies_from
 from projections.holders import Holder, holders
 from projections.inspection import GenerationsLook, look_at_generations
+from projections.wording import counted
 from server.mounts import SHARED, FileSystemOf, file_system_of
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -360,10 +361,11 @@ def check_quarantine(folder: Path, now_us: int) -> Iterator[Finding]:
     if files:
         oldest_us = min(each.st_mtime_ns for each in files) // 1_000
         days = max(0, now_us - oldest_us) // 86_400_000_000
+        size = sum(each.st_size for each in files)
         yield _note(
             "quarantine",
-            f"{len(files)} unfinished ends, {sum(each.st_size for each in files)} bytes, the "
-            f"oldest {days} days old; they were never acknowledged and may be deleted",
+            f"{counted(len(files), 'unfinished end')}, {size} bytes, the oldest {days} days "
+            "old; they were never acknowledged and may be deleted",
         )
     else:
         yield _ok("quarantine", "no unfinished end was ever set aside")
@@ -382,14 +384,15 @@ def check_unfinished(ledger: Ledger, look: GenerationsLook) -> Iterator[Finding]
         yield _warning("unfinished", text, "delete them while no server runs")
     raw = sorted(layout.log.glob("*.jsonl"))
     if len(raw) > 1:
-        text = f"{len(raw) - 1} full segments are not compressed yet; a running server does it"
+        waiting = counted(len(raw) - 1, "full segment")
+        text = f"{waiting} not compressed yet; a running server does it"
         yield _note("unfinished", text)
     if look.redactions:
         yield _warning(
             "unfinished",
-            f"{look.redactions} redactions are not completed: nothing of them is shown, but some "
-            "process may keep erased bytes on the disk",
-            "start a server, which goes on with them, and close the other programs that use this "
+            f"{counted(look.redactions, 'redaction')} not completed: nothing of it is shown, but "
+            "some process may keep erased bytes on the disk",
+            "start a server, which goes on with it, and close the other programs that use this "
             "store",
         )
     if look.half_made and not look.rebuilding:
@@ -566,7 +569,7 @@ def check_copies(home: Path) -> Iterator[Finding]:
     """Count the files with memories that were written elsewhere."""
     copies = [copy for copy in copies_from(home, 0) if copy.exists]
     if copies:
-        text = f"{len(copies)} files outside may hold memories: "
+        text = f"{counted(len(copies), 'file')} outside may hold memories: "
         yield _note("copies", text + _named([copy.path for copy in copies]))
     else:
         yield _ok("copies", "no file that was written elsewhere is known")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from projections.wording import counted
 from server.commands import Args
 from server.options import Place, given
 from server.redaction_args import RedactArgs, RedactFilter
@@ -85,10 +86,7 @@ def _confirm(work: Work, args: RedactArgs) -> None:
         )
     trial = msgspec.structs.replace(args, dry_run=True, idempotency_key=None)
     found = work.job.ask(lambda app, call: app.redact(trial, call))
-    sys.stderr.write(
-        f"erase {found.records} records of {found.memories_count} memories for good? Nothing "
-        "brings them back. [y/N] "
-    )
+    sys.stderr.write(f"erase {_said(found)} for good? Nothing brings it back. [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CommandError(REFUSED, "not_confirmed", "nothing was erased")
@@ -110,11 +108,11 @@ def of_redact(result: RedactResult) -> View:
     table: list[Block] = (
         [Table((ID_COLUMN, "kind", "records", "status", "memory", "text"), rows)] if rows else []
     )
-    counted = f"{result.records} records of {result.memories_count} memories"
+    said = _said(result)
     if result.state == "dry_run":
-        return View(table, [f"{counted} would be erased"])
+        return View(table, [f"{said} would be erased"])
     blocks: list[Block] = [
-        Prose(f"redacted {counted} at position {result.position}"),
+        Prose(f"redacted {said} at position {result.position}"),
         Facts(
             [
                 ("redaction", result.redaction_id),
@@ -146,3 +144,7 @@ REDACT: Final = Verb(
     fill_more=_extra,
 )
 """The command, for the table of commands."""
+
+
+def _said(result: RedactResult) -> str:
+    return f"{counted(result.records, 'record')} of {counted(result.memories_count, 'memory')}"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from projections.wording import counted
 from server.app import App
 from server.commands import Args
 from server.job import Job
@@ -54,7 +55,7 @@ def looked_back(known_at: KnownAt) -> str:
     """Say at which moment an answer looks."""
     at = f", {known_at.at}" if known_at.at else ""
     gone = known_at.redacted_since
-    less = f"; {gone} redactions since took something away" if gone else ""
+    less = f"; {counted(gone, 'redaction')} since took something away" if gone else ""
     return f"as known at position {known_at.position}{at}{less}"
 
 

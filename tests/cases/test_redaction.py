@@ -337,7 +337,7 @@ def test_r1_the_command_line_says_how_far_it_has_come(
     assert CANARY in shown.stdout
     assert "would be erased" in shown.stdout + shown.stderr
     assert done.returncode == 0, done.stderr
-    assert "redacted 1 records of 1 memories at position" in done.stdout
+    assert "redacted 1 record of 1 memory at position" in done.stdout
     assert ", 1 of them redacted\n" in run_command(folder / "home", "verify").stdout
     assert traces_of(folder, parts_of(CANARY)) == {}
 

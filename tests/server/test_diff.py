@@ -121,7 +121,7 @@ def test_a_redaction_is_named_without_a_word_of_what_it_took(client: Client) -> 
     assert became(compared(client, start, memory=other)) == {}
     assert became(compared(client, start, memory=stored)) == {stored: "redacted"}
     assert "heron" not in shown(result)
-    assert "1 redactions since" in shown(result)
+    assert "1 redaction since" in shown(result)
 
 
 def test_a_gap_at_the_second_moment_is_a_redaction_and_no_deletion(client: Client) -> None:

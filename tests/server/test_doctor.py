@@ -305,7 +305,7 @@ def _unreadable_copies(path: Path) -> None:
         (_damaged, "ledger", "error", "damaged"),
         (_broken_manifest, "ledger", "error", "MANIFEST"),
         (_marked, "writing", "error", "marked read-only"),
-        (_quarantined, "quarantine", "note", "1 unfinished ends, 4 bytes, the oldest 6 days old"),
+        (_quarantined, "quarantine", "note", "1 unfinished end, 4 bytes, the oldest 6 days old"),
         (_temporary, "unfinished", "warning", "FORMAT.tmp"),
         (_without_projections, "projections", "note", "there are none"),
         (_damaged_projections, "projections", "error", "is damaged"),
@@ -318,7 +318,7 @@ def _unreadable_copies(path: Path) -> None:
         (_left_log, "projections", "note", "left by a crash"),
         (_old_generation, "projections", "note", "old generation g000000"),
         (_half_made, "unfinished", "note", "half-made"),
-        (_redactions, "unfinished", "warning", "1 redactions are not completed"),
+        (_redactions, "unfinished", "warning", "1 redaction not completed"),
         (
             _open_to_others,
             "permissions",
@@ -327,7 +327,7 @@ def _unreadable_copies(path: Path) -> None:
         ),
         (_settings_of_others, "permissions", "warning", "config.toml"),
         (_broken_activity, "activity", "warning", "is not used"),
-        (_copied, "copies", "note", "1 files outside may hold memories"),
+        (_copied, "copies", "note", "1 file outside may hold memories"),
         (_unreadable_copies, "copies", "error", "copies.jsonl"),
     ],
 )
@@ -375,7 +375,7 @@ def test_segments_that_wait_to_be_sealed_are_noted(path: Path) -> None:
         (ledger.layout.log / f"{99:020d}.jsonl").touch()
         found = [*check_unfinished(ledger, look)]
 
-    assert [(each.level, each.text[:15]) for each in found] == [("note", "1 full segments")]
+    assert [(each.level, each.text[:15]) for each in found] == [("note", "1 full segment ")]
 
 
 @pytest.mark.guarantee("G-HEALTH-1")
