@@ -36,6 +36,8 @@ from threading import Lock
 import snowballstemmer
 from msgspec import Struct
 
+from projections.characters import KINDS, LETTER_OF_SCRIPT, NUMBER, OTHER, UNSPACED
+
 ANALYSIS_VERSION = 1
 """Version of the analysis: another one means another index, so a rebuild."""
 
@@ -50,7 +52,6 @@ QUERY_PHRASES_MAX = 8
 
 _MEMO_ENTRIES_MAX = 500_000
 _MEMO_CHUNK_CHARS_MAX = 32
-_KINDS_ENTRIES_MAX = 50_000
 _MARK_RUN_MAX = 30  # the limit of Unicode's stream-safe text format
 
 # Splitting here is only for speed and only at characters that would separate words in any case.
@@ -70,57 +71,15 @@ _IGNORED = re.compile(
 _LONG_MARK_RUN = re.compile(rf"[^\w\s\x00-\x7f]{{{_MARK_RUN_MAX + 1},}}")
 _IE_WITH_MARKS = re.compile("е[^\\w\\s\\x00-\\x7f]+")
 
-_UNSPACED = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Myanmar
-    (0x1100, 0x11FF),  # Hangul
-    (0x1780, 0x17FF),  # Khmer
-    (0x2E80, 0x2FDF),  # Han radicals
-    (0x3005, 0x3007),  # Han
-    (0x3021, 0x3029),
-    (0x3031, 0x303C),
-    (0x3041, 0x30FF),  # kana
-    (0x3105, 0x318F),  # Bopomofo, Hangul
-    (0x31A0, 0x31BF),
-    (0x31F0, 0x31FF),
-    (0x3400, 0x4DBF),  # Han
-    (0x4E00, 0x9FFF),
-    (0xA960, 0xA97F),  # Hangul
-    (0xA9E0, 0xA9FF),  # Myanmar
-    (0xAA60, 0xAA7F),
-    (0xAC00, 0xD7FF),  # Hangul
-    (0xF900, 0xFAFF),  # Han
-    (0x1AFF0, 0x1B16F),  # kana
-    (0x20000, 0x3FFFF),  # Han
-)
-_SCRIPTS = {
-    "latin": (
-        (0x0061, 0x02AF),
-        (0x1D00, 0x1D25),
-        (0x1E00, 0x1EFF),
-        (0x2C60, 0x2C7F),
-        (0xA722, 0xA7FF),
-        (0xAB30, 0xAB64),
-    ),
-    "cyrillic": ((0x0400, 0x052F), (0x1C80, 0x1C8F), (0x2DE0, 0x2DFF), (0xA640, 0xA69F)),
-    "greek": ((0x0370, 0x03FF), (0x1F00, 0x1FFF)),
-    "armenian": ((0x0531, 0x058F),),
-    "arabic": ((0x0620, 0x06FF), (0x0750, 0x077F), (0x0870, 0x08FF)),
-    "devanagari": ((0x0900, 0x097F), (0xA8E0, 0xA8FF)),
-    "tamil": ((0x0B80, 0x0BFF),),
-}
-# One letter a kind of character: what a folded text is translated to before words are looked for.
-_LETTER_OF_SCRIPT = dict(zip(_SCRIPTS, "lcgyadt", strict=True))
-_OTHER, _UNSPACED_CHAR, _NUMBER, _MARK, _SYMBOL, _FLAG, _NONE = "ounmsf "
 _PAIR, _LAST = "pq"
 _WORD = re.compile(
     "n[nm]*(?:{0})?|{0}|u[um]*|ff?|s".format(
-        "|".join(f"{kind}[{kind}nm]*" for kind in [*_LETTER_OF_SCRIPT.values(), _OTHER])
+        "|".join(f"{kind}[{kind}nm]*" for kind in [*LETTER_OF_SCRIPT.values(), OTHER])
     )
 )
 
 _PLAIN_WORD = re.compile("([A-Za-z]+)|([А-Яа-яЁё]+)")
-_PLAIN_KINDS = ("", _LETTER_OF_SCRIPT["latin"], _LETTER_OF_SCRIPT["cyrillic"])
+_PLAIN_KINDS = ("", LETTER_OF_SCRIPT["latin"], LETTER_OF_SCRIPT["cyrillic"])
 
 # Text in which a chunk is a run of letters and digits, and folding keeps every character's place.
 _PLAIN_TEXT = re.compile("[\\x00-\\x7fА-Яа-яЁё«»\u2013\u2014\u2018-\u201e]*")
@@ -375,20 +334,20 @@ class _Piece(Struct, frozen=True, gc=False):
 
 def _runs(folded: str) -> Iterator[tuple[str, int, int]]:
     """Yield the kind, start and end of each word and each unspaced run of a folded chunk."""
-    for found in _WORD.finditer(folded.translate(_KINDS)):
-        yield found[0].strip("nm")[:1] or _NUMBER, found.start(), found.end()
+    for found in _WORD.finditer(folded.translate(KINDS)):
+        yield found[0].strip("nm")[:1] or NUMBER, found.start(), found.end()
 
 
 def _pieces(folded: str) -> Iterator[_Piece]:
     for kind, start, end in _runs(folded):
-        if kind == _UNSPACED_CHAR:
+        if kind == UNSPACED:
             for at in range(start, end - 1):
                 yield _Piece(_PAIR, folded[at : at + 2], at, at + 2)
             yield _Piece(_LAST, folded[end - 1 : end], end - 1, end)
         elif end - start > WORD_CHARS_MAX:
             for at in range(start, end, WORD_CHARS_MAX):
                 stop = min(at + WORD_CHARS_MAX, end)
-                yield _Piece(_OTHER, folded[at:stop], at, stop)
+                yield _Piece(OTHER, folded[at:stop], at, stop)
         else:
             yield _Piece(kind, folded[start:end], start, end)
 
@@ -431,7 +390,7 @@ class _Memo(dict[str, str]):
         self._lock = Lock()
         for script, algorithm in languages.by_script().items():
             if algorithm:
-                kind = _LETTER_OF_SCRIPT[script]
+                kind = LETTER_OF_SCRIPT[script]
                 self._stem[kind] = _stemmer(algorithm)
                 self._stop_words[kind] = _STOP_WORDS.get(algorithm, frozenset())
 
@@ -456,7 +415,7 @@ class _Memo(dict[str, str]):
         """Yield what `_pieces` gives, several times as fast for text without spaces."""
         for kind, start, end in _runs(folded):
             run = folded[start:end]
-            if kind == _UNSPACED_CHAR:
+            if kind == UNSPACED:
                 yield from map("".join, pairwise(run))
                 yield run[-1]
             elif len(run) > WORD_CHARS_MAX:
@@ -555,60 +514,3 @@ def _cap_marks(run: re.Match[str]) -> str:
         if marks <= _MARK_RUN_MAX:
             kept.append(char)
     return "".join(kept)
-
-
-class _Kinds(dict[int, str]):
-    """The kind of each folded character, by code point."""
-
-    def __missing__(self, code: int) -> str:
-        kind = _kind(code)
-        if len(self) < _KINDS_ENTRIES_MAX:
-            self[code] = kind
-        return kind
-
-
-_KINDS = _Kinds()
-
-
-def _kind(code: int) -> str:
-    category = unicodedata.category(chr(code))
-    match category[0]:
-        case "N":
-            number = category == "Nd" or not _within(code, _UNSPACED)
-            return _NUMBER if number else _UNSPACED_CHAR
-        case "M":
-            return _UNSPACED_CHAR if _within(code, _UNSPACED) else _MARK
-        case "L":
-            return _kind_of_letter(code)
-        case _:
-            return _kind_of_symbol(code, category)
-
-
-def _kind_of_letter(code: int) -> str:
-    if 0x02B9 <= code <= 0x02FF:
-        # Letters that stand for apostrophes and accents separate, as the ASCII apostrophe does.
-        return _NONE
-    if _within(code, _UNSPACED):
-        return _UNSPACED_CHAR
-    for script, ranges in _SCRIPTS.items():
-        if _within(code, ranges):
-            return _LETTER_OF_SCRIPT[script]
-    return _OTHER
-
-
-def _kind_of_symbol(code: int, category: str) -> str:
-    if 0x1F1E6 <= code <= 0x1F1FF:
-        return _FLAG
-    if 0x2500 <= code <= 0x259F or code in {0xFFFC, 0xFFFD}:
-        return _NONE
-    # A newer Unicode than this Python's has more emoji and more Han.
-    new = category == "Cn"
-    if category == "So" or 0x1F3FB <= code <= 0x1F3FF or (new and 0x1F000 <= code <= 0x1FAFF):
-        return _SYMBOL
-    if new and 0x20000 <= code < 0x3FFFE:
-        return _UNSPACED_CHAR
-    return _NONE
-
-
-def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
-    return any(first <= code <= last for first, last in ranges)

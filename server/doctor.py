@@ -13,9 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from ledger import (
     Clock,
@@ -34,13 +32,8 @@ from projections.copies import copies_from
 from projections.holders import Holder, holders
 from projections.inspection import GenerationsLook, look_at_generations
 from projections.wording import counted
+from server.findings import Examination, Finding, Level
 from server.mounts import SHARED, FileSystemOf, file_system_of
-
-Level = Literal["ok", "note", "warning", "error"]
-"""note: worth knowing, and nothing to do; warning: something to do; error: the store, or a part of
-it, does not work."""
-
-LEVELS: Final[tuple[Level, ...]] = ("ok", "note", "warning", "error")
 
 FREE_BYTES_MIN: Final = 256 << 20
 """Free space below which a store is at risk: a rebuild needs room for a second generation."""
@@ -59,27 +52,6 @@ NAMED_MAX: Final = 5
 
 ProjectionsOf = Callable[[Ledger], Path]
 """Returns where the projections of a ledger are."""
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one check found."""
-
-    check: str
-    level: Level
-    text: str
-    remedy: str = ""
-    """What to do; empty where nothing is to be done."""
-
-
-class Examination(msgspec.Struct, frozen=True, kw_only=True):
-    """What all checks found."""
-
-    home: str
-    level: Level
-    """The gravest of the findings."""
-    looked: bool
-    """False if the ledger could not be looked at."""
-    findings: tuple[Finding, ...]
 
 
 class _Looking(OsFiles):
@@ -113,7 +85,7 @@ def examine_home(
     """
     found = [*check_settings(problems, warnings)]
     if home is None:
-        return _summed("", found, looked=False)
+        return Examination.of("", found, looked=False)
     looked, of_store = _guarded("home", lambda: _of_store(home, clock, projections_of, full=full))
     found += of_store
     if home.is_dir():
@@ -124,16 +96,7 @@ def examine_home(
             ("copies", lambda: check_copies(home)),
         ):
             found += _guarded(name, check)[1]
-    return _summed(str(home), found, looked=looked)
-
-
-def _summed(home: str, found: Sequence[Finding], *, looked: bool) -> Examination:
-    return Examination(
-        home=home,
-        level=max((each.level for each in found), key=LEVELS.index, default="ok"),
-        looked=looked,
-        findings=tuple(found),
-    )
+    return Examination.of(str(home), found, looked=looked)
 
 
 def _of_store(
@@ -182,7 +145,7 @@ def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> tuple[bool, l
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         text = f"{place}{error.strerror or error}"
-        return False, [*found, _error(name, text, "run doctor as the owner of the store")]
+        return False, [*found, Finding.error(name, text, "run doctor as the owner of the store")]
     return True, found
 
 
@@ -192,11 +155,13 @@ def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> tuple[bool, l
 def check_settings(problems: Sequence[str], warnings: Sequence[str]) -> Iterator[Finding]:
     """Say what is wrong with the settings."""
     if not problems:
-        yield _ok("settings", "accepted")
+        yield Finding.ok("settings", "accepted")
     for problem in problems:
-        yield _error("settings", problem, "correct it; `mnemolog config show` lists all settings")
+        yield Finding.error(
+            "settings", problem, "correct it; `mnemolog config show` lists all settings"
+        )
     for warning in warnings:
-        yield _warning("settings", warning, "correct or remove the variable")
+        yield Finding.warning("settings", warning, "correct or remove the variable")
 
 
 def open_to_look(home: Path, clock: Clock) -> Ledger:
@@ -209,29 +174,31 @@ def open_to_look(home: Path, clock: Clock) -> Ledger:
     if not home.exists():
         text = f"there is no store: {home} is not there"
         remedy = "`mnemolog add` begins one; --home or MNEMOLOG_HOME names another"
-        raise _NoLookError(_error("home", text, remedy))
+        raise _NoLookError(Finding.error("home", text, remedy))
     if not home.is_dir():
         text = f"there is no store: {home} is no folder"
-        raise _NoLookError(_error("home", text, "--home or MNEMOLOG_HOME names the folder"))
+        raise _NoLookError(Finding.error("home", text, "--home or MNEMOLOG_HOME names the folder"))
     try:
         root = home / "ledger"
         has_records = any((root / "log").glob("*.jsonl*"))
         if not (root / "FORMAT").exists() and not has_records:
             text = f"there is no store in {home}"
             remedy = "`mnemolog add` begins one; --home or MNEMOLOG_HOME names another"
-            raise _NoLookError(_error("home", text, remedy))
+            raise _NoLookError(Finding.error("home", text, remedy))
         if not (root / "FORMAT").exists():
             text = "FORMAT is missing, yet there are records"
-            raise _NoLookError(_error("format", text, _FROM_BACKUP), looked=True)
+            raise _NoLookError(Finding.error("format", text, _FROM_BACKUP), looked=True)
         return Ledger.open_existing(root, clock=clock, ids=RandomIds(), files=_Looking())
     except LedgerFormatError as error:
         remedy = "upgrade mnemolog, or use the program that wrote it"
-        raise _NoLookError(_error("format", str(error), remedy)) from error
+        raise _NoLookError(Finding.error("format", str(error), remedy)) from error
     except LedgerDamagedError as error:
-        raise _NoLookError(_error("format", str(error), _FROM_BACKUP), looked=True) from error
+        raise _NoLookError(
+            Finding.error("format", str(error), _FROM_BACKUP), looked=True
+        ) from error
     except LedgerError as error:
         remedy = "run doctor as the owner of the store"
-        raise _NoLookError(_error("format", str(error), remedy)) from error
+        raise _NoLookError(Finding.error("format", str(error), remedy)) from error
 
 
 _FROM_BACKUP: Final = "put the file back from a backup; the records are untouched"
@@ -255,21 +222,21 @@ def look_at_ledger(ledger: Ledger) -> tuple[Position | None, list[Finding]]:
             if size != entry.file_bytes:
                 what = "is missing" if size is None else f"has {size} bytes"
                 text = f"sealed segment {name} {what}, {entry.file_bytes} were sealed"
-                found.append(_error("ledger", text, _RESTORE))
+                found.append(Finding.error("ledger", text, _RESTORE))
         end = ledger.position_at()
         torn = _torn_bytes(ledger, end)
     except LedgerDamagedError as error:
-        return None, [*found, _error("ledger", str(error), _RESTORE)]
+        return None, [*found, Finding.error("ledger", str(error), _RESTORE)]
     except LedgerError as error:
-        return None, [*found, _error("ledger", str(error), "upgrade mnemolog")]
+        return None, [*found, Finding.error("ledger", str(error), "upgrade mnemolog")]
     if torn:
         text = f"{torn} bytes at the end that no append has finished"
         remedy = "none if somebody is writing; else the next write sets them aside"
-        found.append(_note("ledger", f"{text}; {remedy}"))
+        found.append(Finding.note("ledger", f"{text}; {remedy}"))
     if not any(each.level == "error" for each in found):
         files = len(sealed) + len([*ledger.layout.log.glob("*.jsonl")])
         text = f"format {ledger.identity.version}, {end.seq} records in {files} segments"
-        found.insert(0, _ok("ledger", text))
+        found.insert(0, Finding.ok("ledger", text))
     return end, found
 
 
@@ -292,15 +259,15 @@ def check_every_byte(ledger: Ledger, known: Position | None) -> Iterator[Finding
     report = verify(ledger.layout.root, known)
     for problem in report.problems[:NAMED_MAX]:
         place = f"{problem.segment} seq {problem.seq} offset {problem.offset}"
-        yield _error("verify", f"{problem.kind} in {place}: {problem.detail}", _RESTORE)
+        yield Finding.error("verify", f"{problem.kind} in {place}: {problem.detail}", _RESTORE)
     if report.ok:
-        yield _ok("verify", f"every byte of {report.events} records is as it was written")
+        yield Finding.ok("verify", f"every byte of {report.events} records is as it was written")
 
 
 def check_mark(lock: Path) -> Iterator[Finding]:
     """Say whether a writer left the ledger read-only after a write that failed."""
     if lock.exists() and not lock.stat().st_mode & 0o200:
-        yield _error(
+        yield Finding.error(
             "writing",
             "a write failed and could not be taken back, so the ledger is marked read-only",
             "make room on the disk or mend it; the next write then removes the mark by itself",
@@ -311,15 +278,15 @@ def check_writing(ledger: Ledger) -> Iterator[Finding]:
     """Say whether this process could write."""
     match ledger.refusal:
         case None:
-            yield _ok("writing", "this process may write")
+            yield Finding.ok("writing", "this process may write")
         case "no_locks":
-            yield _warning(
+            yield Finding.warning(
                 "writing",
                 "the file system knows no locks, so the store can only be read",
                 "move the home to a file system with flock",
             )
         case reason:
-            yield _warning(
+            yield Finding.warning(
                 "writing",
                 f"this process can only read the store ({reason})",
                 "none if that is meant; else mend the owner and the mode of the files",
@@ -350,9 +317,9 @@ def check_clock(ledger: Ledger, end: Position | None, now_us: int) -> Iterator[F
         return  # said elsewhere
     if backwards:
         text = f"the clock went back {backwards} times in the newest segment"
-        yield _note("clock", text)
+        yield Finding.note("clock", text)
     else:
-        yield _ok("clock", "after the last record's time")
+        yield Finding.ok("clock", "after the last record's time")
 
 
 def check_quarantine(folder: Path, now_us: int) -> Iterator[Finding]:
@@ -362,13 +329,13 @@ def check_quarantine(folder: Path, now_us: int) -> Iterator[Finding]:
         oldest_us = min(each.st_mtime_ns for each in files) // 1_000
         days = max(0, now_us - oldest_us) // 86_400_000_000
         size = sum(each.st_size for each in files)
-        yield _note(
+        yield Finding.note(
             "quarantine",
             f"{counted(len(files), 'unfinished end')}, {size} bytes, the oldest {days} days "
             "old; they were never acknowledged and may be deleted",
         )
     else:
-        yield _ok("quarantine", "no unfinished end was ever set aside")
+        yield Finding.ok("quarantine", "no unfinished end was ever set aside")
 
 
 def check_unfinished(ledger: Ledger, look: GenerationsLook) -> Iterator[Finding]:
@@ -381,14 +348,14 @@ def check_unfinished(ledger: Ledger, look: GenerationsLook) -> Iterator[Finding]
     ]
     if leftovers:
         text = f"temporary files that a crash left: {_named(leftovers, layout.root.parent)}"
-        yield _warning("unfinished", text, "delete them while no server runs")
+        yield Finding.warning("unfinished", text, "delete them while no server runs")
     raw = sorted(layout.log.glob("*.jsonl"))
     if len(raw) > 1:
         waiting = counted(len(raw) - 1, "full segment")
         text = f"{waiting} not compressed yet; a running server does it"
-        yield _note("unfinished", text)
+        yield Finding.note("unfinished", text)
     if look.redactions:
-        yield _warning(
+        yield Finding.warning(
             "unfinished",
             f"{counted(look.redactions, 'redaction')} not completed: nothing of it is shown, but "
             "some process may keep erased bytes on the disk",
@@ -397,9 +364,9 @@ def check_unfinished(ledger: Ledger, look: GenerationsLook) -> Iterator[Finding]
         )
     if look.half_made and not look.rebuilding:
         text = f"half-made generations: {', '.join(look.half_made)}; the next rebuild removes them"
-        yield _note("unfinished", text)
+        yield Finding.note("unfinished", text)
     if not (leftovers or len(raw) > 1 or look.redactions or look.half_made):
-        yield _ok("unfinished", "nothing")
+        yield Finding.ok("unfinished", "nothing")
 
 
 def check_holders(home: Path, look: GenerationsLook) -> Iterator[Finding]:
@@ -416,19 +383,19 @@ def check_holders(home: Path, look: GenerationsLook) -> Iterator[Finding]:
         for holder in by or ():
             if holder.is_stopped:
                 calm = False
-                yield _warning(
+                yield Finding.warning(
                     "locks",
                     f"{what}: held by process {_said(holder)}, which is suspended",
                     f"let it go on (`kill -CONT {holder.pid}`) or end it; others wait for it",
                 )
         if by and what != "the projections" and not any(each.is_stopped for each in by):
             calm = False
-            yield _note("locks", f"{what}: held by {', '.join(map(_said, by))}")
+            yield Finding.note("locks", f"{what}: held by {', '.join(map(_said, by))}")
     if look.users:
         calm = False
-        yield _note("locks", f"in use by {', '.join(map(_said, look.users))}")
+        yield Finding.note("locks", f"in use by {', '.join(map(_said, look.users))}")
     if calm:
-        yield _ok("locks", "nobody is seen to hold one")
+        yield Finding.ok("locks", "nobody is seen to hold one")
 
 
 # ---------------------------------------------------------------------------- projections
@@ -444,37 +411,43 @@ def check_projections(
         yield from _compare(known, ledger, end)
     if look.gaps:
         text = f"they lack {look.gaps} parts of a damaged ledger"
-        yield _error("projections", text, _RESTORE)
+        yield Finding.error("projections", text, _RESTORE)
     if look.wal_bytes > WAL_BYTES_WARN:
         text = f"the write-ahead log has {look.wal_bytes >> 20} MiB: some process keeps a read open"
-        yield _warning("projections", text, "end the process that reads for so long")
+        yield Finding.warning("projections", text, "end the process that reads for so long")
     for name, users in look.others.items():
         by = f"held by {', '.join(map(_said, users))}" if users else "in use by nobody"
-        yield _note("projections", f"old generation {name}, {by}; the next rebuild removes it")
+        yield Finding.note(
+            "projections", f"old generation {name}, {by}; the next rebuild removes it"
+        )
 
 
 def _state_of(look: GenerationsLook) -> Iterator[Finding]:
     match look.state:
         case "none":
-            yield _note("projections", "there are none; the next use builds them from the ledger")
+            yield Finding.note(
+                "projections", "there are none; the next use builds them from the ledger"
+            )
         case "read":
-            yield _ok("projections", f"generation {look.name}")
+            yield Finding.ok("projections", f"generation {look.name}")
         case "older":
-            yield _note("projections", f"{look.detail}; the next use rebuilds them")
+            yield Finding.note("projections", f"{look.detail}; the next use rebuilds them")
         case "newer":
-            yield _error("projections", look.detail, "upgrade mnemolog and restart its clients")
+            yield Finding.error(
+                "projections", look.detail, "upgrade mnemolog and restart its clients"
+            )
         case "left":
-            yield _note(
+            yield Finding.note(
                 "projections",
                 f"generation {look.name} was left by a crash, or by a process that cannot be seen "
                 "from here; the next use checks it",
             )
         case "damaged":
             text = f"generation {look.name} is damaged: {look.detail}"
-            yield _error("projections", text, "`mnemolog rebuild` makes them anew")
+            yield Finding.error("projections", text, "`mnemolog rebuild` makes them anew")
         case _:
             text = f"generation {look.name} cannot be read now: {look.detail}"
-            yield _warning("projections", text, "run doctor as the owner of the store")
+            yield Finding.warning("projections", text, "run doctor as the owner of the store")
 
 
 def _compare(known: Position, ledger: Ledger, end: Position) -> Iterator[Finding]:
@@ -483,7 +456,7 @@ def _compare(known: Position, ledger: Ledger, end: Position) -> Iterator[Finding
     except LedgerError:
         return  # said elsewhere
     if known.seq and there != known.digest:
-        yield _error(
+        yield Finding.error(
             "projections",
             f"they hold record {known.seq}, which the ledger has not: it is older than they are, "
             "or another one, and nothing can be written",
@@ -491,7 +464,7 @@ def _compare(known: Position, ledger: Ledger, end: Position) -> Iterator[Finding
         )
     elif known.seq < end.seq:
         text = f"{end.seq - known.seq} records behind the ledger; the next use applies them"
-        yield _note("projections", text)
+        yield Finding.note("projections", text)
 
 
 def check_activity(path: Path) -> Iterator[Finding]:
@@ -500,11 +473,13 @@ def check_activity(path: Path) -> Iterator[Finding]:
     aside = sorted(path.parent.glob(f"{path.name}.set-aside*"))
     if problem is not None:
         remedy = "delete activity.db while no server runs"
-        yield _warning("activity", f"the log of searches is not used: {problem}", remedy)
+        yield Finding.warning("activity", f"the log of searches is not used: {problem}", remedy)
     if aside:
-        yield _note("activity", f"set aside, because they could not be read: {_named(aside)}")
+        yield Finding.note(
+            "activity", f"set aside, because they could not be read: {_named(aside)}"
+        )
     if problem is None and not aside:
-        yield _ok("activity", "fine" if path.exists() else "nothing noted yet")
+        yield Finding.ok("activity", "fine" if path.exists() else "nothing noted yet")
 
 
 # ---------------------------------------------------------------------------- the system
@@ -515,9 +490,9 @@ def check_file_system(home: Path, file_system: FileSystemOf) -> Iterator[Finding
     kind = file_system(home)
     if kind in SHARED:
         text = f"the home is on a network drive ({kind}); projections are kept on this machine"
-        yield _note("file system", text)
+        yield Finding.note("file system", text)
     else:
-        yield _ok("file system", kind or "not known")
+        yield Finding.ok("file system", kind or "not known")
 
 
 def check_permissions(home: Path) -> Iterator[Finding]:
@@ -538,21 +513,21 @@ def check_permissions(home: Path) -> Iterator[Finding]:
             foreign.append(path)
     if is_open:
         text = f"other users may use {len(is_open)} of the home: {_named(is_open, home)}"
-        yield _warning("permissions", text, f"`chmod -R go= '{home}'`")
+        yield Finding.warning("permissions", text, f"`chmod -R go= '{home}'`")
     if foreign:
         text = f"{len(foreign)} belong to another user: {_named(foreign, home)}"
-        yield _warning("permissions", text, "`chown` them to the user that runs mnemolog")
+        yield Finding.warning("permissions", text, "`chown` them to the user that runs mnemolog")
     if not is_open and not foreign:
-        yield _ok("permissions", "only its owner may use the home")
+        yield Finding.ok("permissions", "only its owner may use the home")
 
 
 def check_disk(home: Path) -> Iterator[Finding]:
     """Say how much room there is."""
     free = shutil.disk_usage(home).free
     if free < FREE_BYTES_MIN:
-        yield _error("disk", f"{free >> 20} MiB are left for the store", "free some space")
+        yield Finding.error("disk", f"{free >> 20} MiB are left for the store", "free some space")
     else:
-        yield _ok("disk", f"{free >> 20} MiB free")
+        yield Finding.ok("disk", f"{free >> 20} MiB free")
     yield from check_temporary()
 
 
@@ -562,7 +537,7 @@ def check_temporary() -> Iterator[Finding]:
     temporary = shutil.disk_usage(folder).free
     if temporary < TEMP_BYTES_MIN:
         text = f"{temporary >> 20} MiB are left in the temporary folder {folder}"
-        yield _warning("disk", text, "free some space there, or set TMPDIR")
+        yield Finding.warning("disk", text, "free some space there, or set TMPDIR")
 
 
 def check_copies(home: Path) -> Iterator[Finding]:
@@ -570,28 +545,9 @@ def check_copies(home: Path) -> Iterator[Finding]:
     copies = [copy for copy in copies_from(home, 0) if copy.exists]
     if copies:
         text = f"{counted(len(copies), 'file')} outside may hold memories: "
-        yield _note("copies", text + _named([copy.path for copy in copies]))
+        yield Finding.note("copies", text + _named([copy.path for copy in copies]))
     else:
-        yield _ok("copies", "no file that was written elsewhere is known")
-
-
-# ---------------------------------------------------------------------------- findings
-
-
-def _ok(check: str, text: str) -> Finding:
-    return Finding(check=check, level="ok", text=text)
-
-
-def _note(check: str, text: str) -> Finding:
-    return Finding(check=check, level="note", text=text)
-
-
-def _warning(check: str, text: str, remedy: str) -> Finding:
-    return Finding(check=check, level="warning", text=text, remedy=remedy)
-
-
-def _error(check: str, text: str, remedy: str) -> Finding:
-    return Finding(check=check, level="error", text=text, remedy=remedy)
+        yield Finding.ok("copies", "no file that was written elsewhere is known")
 
 
 def _said(holder: Holder) -> str:

@@ -12,7 +12,8 @@ import msgspec
 from ledger import SystemClock
 from server.bootstrap import projections_folder
 from server.config import Config, survey, unknown_variables
-from server.doctor import Examination, Finding, examine_home
+from server.doctor import examine_home
+from server.findings import Examination, Finding
 from server.terminal import Screen, harmless, one_line
 
 FINE: Final = 0

@@ -18,7 +18,6 @@ from projections.redactions import unfinished
 from server.doctor import (
     FREE_BYTES_MIN,
     WAL_BYTES_WARN,
-    Finding,
     check_clock,
     check_holders,
     check_mark,
@@ -26,6 +25,7 @@ from server.doctor import (
     check_temporary,
     check_unfinished,
 )
+from server.findings import Finding
 from server.results import (
     DiskHealth,
     HealthResult,

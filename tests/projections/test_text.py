@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from projections import characters
 from projections import text as text_module
 from projections.text import (
     QUERY_PHRASES_MAX,
@@ -375,7 +376,7 @@ def test_a_run_of_marks_keeps_the_first_thirty() -> None:
 
 def test_the_memos_are_bounded_and_change_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_module, "_MEMO_ENTRIES_MAX", 2)
-    monkeypatch.setattr(text_module, "_KINDS_ENTRIES_MAX", 0)
+    monkeypatch.setattr(characters, "_KINDS_ENTRIES_MAX", 0)
     languages = Languages(latin="english", tamil="tamil")
     words = "pumps boilers cranes ᚠᚢ \U00010300"
 

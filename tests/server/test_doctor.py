@@ -24,14 +24,13 @@ from server.bootstrap import Store, open_ledger
 from server.config import Config
 from server.doctor import (
     WAL_BYTES_WARN,
-    Examination,
-    Finding,
     check_activity,
     check_holders,
     check_projections,
     check_unfinished,
     examine_home,
 )
+from server.findings import Examination, Finding
 from tests.support.cli import Shell
 from tests.support.home_files import entries
 from tests.support.store import Client, FakeClock, home_at
