@@ -43,7 +43,7 @@ from tests.support.recorder import Recorder, RecordingFiles
 NAMES = [operation.name for operation in OPERATIONS]
 SHARE = STATES_MAX // 18
 SHARE_KILLED = STATES_MAX // 50
-SHARE_HOME = STATES_MAX // 100
+SHARE_HOME = STATES_MAX // 200
 
 
 def _in_a_process(kind: str, name: str, count: int) -> int:
