@@ -150,6 +150,7 @@ Backup and restore
 
     `erase_aside` takes what is erased later out of those too, in the same way, and removes folders
     `ledger.partial-*` that a killed restore left; it holds `<home>/RESTORE` meanwhile.
+    `remove_prepared` removes only the latter, for a store's upkeep: they may hold what is erased.
 
 Checkpoints
     The tree over the first n records is that of RFC 6962, section 2.1, with their digests as leaf
@@ -275,7 +276,7 @@ from ledger.quarantine import TornTail
 from ledger.record import NEVER_ERASED, RECORD_BYTES_MAX, Header, Position, Record
 from ledger.redact import Redactor
 from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
-from ledger.restore import Aside, Restoration, RestoreReport, erase_aside
+from ledger.restore import Aside, Restoration, RestoreReport, erase_aside, remove_prepared
 from ledger.seal import Sealer
 from ledger.store import Ledger, LedgerOptions
 from ledger.verify import Problem, VerifyReport, verify
@@ -393,6 +394,7 @@ __all__ = [
     "publish_checkpoint",
     "read_published",
     "read_signer",
+    "remove_prepared",
     "text_needles",
     "to_base64",
     "verify",

@@ -131,7 +131,7 @@ class LedgerReadOnlyError(LedgerError):
 
 
 class LedgerWriteError(LedgerError):
-    """An append could not be made durable.
+    """An append, or another change of the ledger or of a copy, could not be made durable.
 
     Attributes:
         outcome: "not_written": the events are surely not in the ledger. "unknown": they may be;
@@ -141,7 +141,7 @@ class LedgerWriteError(LedgerError):
 
     def __init__(self, *, outcome: WriteOutcome, reason: WriteReason) -> None:
         """Keep what became of the group and why."""
-        super().__init__(f"the append failed ({reason}); outcome: {outcome}")
+        super().__init__(f"the write failed ({reason}); outcome: {outcome}")
         self.outcome = outcome
         self.reason = reason
 

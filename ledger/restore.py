@@ -26,6 +26,7 @@ from ledger.errors import (
     LedgerError,
     LedgerNotFoundError,
     LedgerWriteError,
+    LockTimeoutError,
 )
 from ledger.events import MemoryRedacted, RedactedRecord
 from ledger.ids import IdSource
@@ -333,6 +334,42 @@ def erase_aside(ledger: Ledger, kept: RedactionList, *, lock_timeout_s: float) -
             except OSError as error:
                 raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
     return Aside(erased=tuple(erased), unread=tuple(unread))
+
+
+def remove_prepared(ledger: Ledger) -> list[str]:
+    """Remove what restores of this home prepared and left when they were cut short.
+
+    It is a copy of a backup, perhaps from before something was erased. A restore that is at work is
+    left alone.
+
+    Args:
+        ledger: the one in use, `<home>/ledger`.
+
+    Returns:
+        The names of the folders that are removed.
+
+    Raises:
+        LedgerError: the system refuses.
+    """
+    home = ledger.layout.root.parent
+    if not any(home.glob(f"{_PREPARED}*")):
+        return []
+    lock = FileLock(home / _LOCK, ledger.files)
+    with ExitStack() as held:
+        held.callback(lock.close)
+        try:
+            lock.acquire(0)
+        except LockTimeoutError:
+            return []
+        held.callback(lock.release)
+        removed = []
+        try:
+            for path in sorted(home.glob(f"{_PREPARED}*")):
+                shutil.rmtree(path)
+                removed.append(path.name)
+        except OSError as error:
+            raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
+    return removed
 
 
 def _erase_one_aside(path: Path, ledger: Ledger, kept: RedactionList, timeout_s: float) -> bool:

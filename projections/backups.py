@@ -125,11 +125,8 @@ def run_restore(
             closing(
                 generations_at(projections(restoration.ledger), restoration.ledger)
             ) as generations,
-            generations.rebuild_lock(),
         ):
-            # Before the ledger is there, so that none of them ever meets it.
-            generations.drop()
-            report = restoration.put_in_place()
+            report = put_back(restoration, generations)
     except LedgerNotFoundError as error:
         complain("no_store", str(error))
         return FAILED
@@ -146,6 +143,19 @@ def run_restore(
     else:
         _print_restore(report)
     return DONE
+
+
+def put_back(restoration: Restoration, generations: Generations) -> RestoreReport:
+    """Put a prepared ledger in its place; the next to open the store rebuilds the projections.
+
+    Raises:
+        LedgerError: as `Restoration.put_in_place`.
+        OSError: the projections cannot be dropped.
+    """
+    with generations.rebuild_lock():
+        # Before the ledger is there, so that none of them ever meets it.
+        generations.drop()
+        return restoration.put_in_place()
 
 
 def _note(home: Path, path: Path, seq: int) -> None:

@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable
 
-from ledger import Ledger, LedgerError, Sealer
+from ledger import Ledger, LedgerError, Sealer, remove_prepared
 from projections.connection import STORAGE_ERRORS
 from projections.generation import Generation
 from projections.substring import are_trigrams_due, flush_trigrams
@@ -134,6 +134,8 @@ class Upkeep:
         self._merge_indexes()
         for segment in self._sealer.run():
             self._log_info(f"mnemolog: sealed {segment.name}")
+        for name in remove_prepared(self._ledger):
+            self._log_info(f"mnemolog: removed {name}, which a restore that was cut short had left")
 
     def _go_on_erasing(self) -> None:
         self._is_erasing = self._erase()

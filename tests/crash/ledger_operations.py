@@ -1,7 +1,10 @@
 """What is done to a ledger while the power is cut, and what must hold of it afterwards."""
 
 import errno
+import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +34,9 @@ FAR = LedgerOptions()
 """Nothing rolls."""
 
 GZIP = LedgerOptions(segment_bytes_max=1, codec="gz")
+_REPEATED = 8
+"""One of so many states goes on although one like it has done so."""
+
 _SEALED = 4
 """One of so many states is also rolled and sealed after the cut."""
 
@@ -306,7 +312,11 @@ def record_killed(operation: Operation, base: Path, kill_at: int) -> tuple[Recor
 
 
 def check(base: Path, found: Found[Expected]) -> None:
-    """Open a ledger after a cut and hold it to what its callers had been told."""
+    """Open a ledger after a cut and hold it to what its callers had been told.
+
+    Most cuts leave, once the tail is repaired, one of a few ledgers. What follows from it is the
+    same each time, so it is gone through once for each of them, and again for some by lot.
+    """
     root = base / LEDGER
     expected, pick = found.expected, found.key[0]
     if f"{LEDGER}/FORMAT" in found.state:
@@ -325,20 +335,52 @@ def check(base: Path, found: Found[Expected]) -> None:
             assert writer.end.seq == before, f"{before} events were read, then {writer.end.seq}"
             if f"{LEDGER}/FORMAT" in found.state:
                 _assert_kept(base, found)
-            group = writer.group()
-            group.add(batch("after a", "after b"))
-            end = group.commit()
-        if pick % _SEALED == 0:
-            _seal_all(ledger)
-        contents = tuple(map(content_of, ledger.read(Position.start)))
+            settled = _settled(root), writer.end, known, options is SMALL
+            history = _HISTORIES.get(settled)
+            if history is None or found.key[1] % _REPEATED == 0:
+                group = writer.group()
+                group.add(batch("after a", "after b"))
+                end = group.commit()
+            else:
+                end = None
+        if end is not None:
+            history = _go_on(ledger, end, known)
+            _HISTORIES[settled] = history
     finally:
         ledger.close()
-    history = contents[:-2]
     assert history in expected.histories, f"holds {history}"
-    assert contents[-2:] == ("after a", "after b")
+    assert history is not None
     assert tuple(after) == history[known.seq if known else 0 :], "records did not come in order"
-    report = verify(root, end, known)
+
+
+def _go_on(ledger: Ledger, end: Position, known: Position | None) -> tuple[str, ...]:
+    """Seal if the ledger is one that rolls, read everything; return what was there before."""
+    if ledger.options is SMALL:
+        _seal_all(ledger)
+    contents = tuple(map(content_of, ledger.read(Position.start)))
+    assert contents[-2:] == ("after a", "after b")
+    report = verify(ledger.layout.root, end, known)
     assert report.problems == [], report.problems
+    return contents[:-2]
+
+
+def _settled(root: Path) -> bytes:
+    """Return what tells a ledger from others, whatever it has in quarantine."""
+    digest = blake2b(digest_size=16)
+    for folder in (str(root), f"{root}/log"):
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - one of the steps of each state
+            with suppress(IsADirectoryError):
+                fd = os.open(f"{folder}/{name}", os.O_RDONLY)
+                try:
+                    content = os.read(fd, 1 << 20)
+                finally:
+                    os.close(fd)
+                digest.update(f"{name}\0{len(content)}\0".encode())
+                digest.update(content)
+    return digest.digest()
+
+
+_HISTORIES: dict[tuple[bytes, Position, Position | None, bool], tuple[str, ...]] = {}
 
 
 def _seal_all(ledger: Ledger) -> None:

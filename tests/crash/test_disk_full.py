@@ -1,12 +1,16 @@
 """A disk that fills up under the whole home, the ledger alone, or the projections alone."""
 
+import random
 import resource
+import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from ledger import verify
 from tests.crash.harness import (
     MNEMOLOG,
     Server,
@@ -18,6 +22,7 @@ from tests.crash.harness import (
     run,
     serving,
 )
+from tests.support.redactions import inflated
 
 DISK_BYTES = 5 << 20
 BALLAST_BYTES = 2 << 20
@@ -35,6 +40,15 @@ def full(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path,
     """Yield a home, and the ballast on the small disk that all of it or one folder is on."""
     home = tmp_path / "home"
     disk = home / request.param
+    with small_disk(disk):
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(BALLAST_BYTES))
+        yield home, ballast
+
+
+@contextmanager
+def small_disk(disk: Path) -> Iterator[None]:
+    """Mount a small file system on a folder, which is made; skips where that may not be."""
     disk.mkdir(parents=True, mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=700", "tmpfs", str(disk)]
     try:
@@ -42,11 +56,15 @@ def full(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path,
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"cannot mount a small file system here: {error}")
     try:
-        ballast = disk / "ballast"
-        ballast.write_bytes(bytes(BALLAST_BYTES))
-        yield home, ballast
+        yield
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def noise(number: int) -> str:
+    """Return 30 KB of words that no compression makes small."""
+    dice = random.Random(number)
+    return " ".join(dice.randbytes(8).hex() for _ in range(1_800))
 
 
 def _fill(server: Server) -> dict[str, str]:
@@ -157,3 +175,112 @@ def test_a_limit_on_file_sizes_refuses_writes_and_loses_nothing(tmp_path: Path) 
         _assert_found(fresh, acknowledged)
         assert "error" not in fresh.add(TEXT)
     assert_sound(home)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """Yield a folder on a small disk of its own."""
+    disk = tmp_path / "disk"
+    with small_disk(disk):
+        yield disk
+
+
+def _home_of(count: int, home: Path) -> None:
+    """Make a home whose ledger is larger than what is left beside a small disk's ballast."""
+    with serving(home) as server:
+        for number in range(count):
+            assert "error" not in server.add(f"number{number} {noise(number)}")
+        server.close_input()
+        assert server.exit_status() == 0
+
+
+def _assert_full(done: "subprocess.CompletedProcess[str]") -> None:
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert "disk_full" in done.stderr or "disk is full" in done.stderr, done.stderr
+
+
+@pytest.mark.crash
+def test_a_backup_that_finds_the_disk_full_leaves_nothing_and_the_one_before(
+    tmp_path: Path, small: Path
+) -> None:
+    home = tmp_path / "home"
+    _home_of(2, home)
+    assert run(home, "backup", str(small / "good")).returncode == 0
+    good = inflated(small / "good")
+    _home_of(40, home)
+    ballast = small / "ballast"
+    _leave(small, ballast, 1 << 19)
+
+    for _ in range(2):
+        _assert_full(run(home, "backup", str(small / "next")))
+        assert sorted(path.name for path in small.iterdir()) == ["ballast", "good"]
+        assert inflated(small / "good") == good
+    assert_sound(home)
+
+    ballast.unlink()
+    done = run(home, "backup", str(small / "next"))
+    assert done.returncode == 0, done.stderr
+    assert verify(small / "next").ok
+    restored = run(tmp_path / "other", "restore", str(small / "next"))
+    assert restored.returncode == 0, restored.stderr
+    assert contents(tmp_path / "other").ids == contents(home).ids
+
+
+@pytest.mark.crash
+def test_a_restore_that_finds_the_disk_full_leaves_the_ledger_that_was_there(
+    tmp_path: Path, small: Path
+) -> None:
+    source, home = tmp_path / "source", small / "home"
+    _home_of(40, source)
+    backed_up = run(source, "backup", str(tmp_path / "copy"))
+    assert backed_up.returncode == 0, backed_up.stderr
+    home.mkdir(0o700)
+    with serving(home) as server:
+        assert "error" not in server.add("what was there")
+        server.close_input()
+        assert server.exit_status() == 0
+    before = contents(home).ids
+    ballast = small / "ballast"
+    _leave(small, ballast, 1 << 19)
+
+    for _ in range(2):
+        _assert_full(run(home, "restore", str(tmp_path / "copy"), "--replace"))
+        assert [path.name for path in home.glob("ledger*")] == ["ledger"]
+        assert contents(home).ids == before
+    with serving(home) as server:
+        assert server.total() == 1
+
+    ballast.unlink()
+    restored = run(home, "restore", str(tmp_path / "copy"), "--replace")
+    assert restored.returncode == 0, restored.stderr
+    assert contents(home).ids == contents(source).ids
+    assert_sound(home)
+
+
+@pytest.mark.crash
+def test_a_rebuild_that_failed_for_want_of_room_is_done_once_there_is_some(
+    small: Path,
+) -> None:
+    home = small / "home"
+    home.mkdir(0o700)
+    _home_of(12, home)
+    ballast = small / "ballast"
+    _leave(small, ballast, 1 << 18)
+    before = generations(home)
+
+    for _ in range(2):
+        _assert_full(run(home, "rebuild"))
+        assert generations(home) == before, "half a generation was left"
+
+    ballast.unlink()
+    rebuilt = run(home, "rebuild")
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert generations(home).isdisjoint(before)
+    assert_sound(home)
+
+
+def _leave(disk: Path, ballast: Path, room: int) -> None:
+    """Fill a disk but for some room."""
+    free = shutil.disk_usage(disk).free
+    ballast.write_bytes(bytes(free - room))

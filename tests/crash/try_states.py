@@ -22,7 +22,7 @@ def try_operation(name: str, count: int) -> int:
     operation = next(each for each in OPERATIONS if each.name == name)
     with folder() as base:
         recording = record(operation, base)
-    states = chosen(states_of(recording, Expected, limit=min(LIMIT, count)), count)
+    states = chosen(states_of(recording, Expected, limit=max(2_048, min(LIMIT, count))), count)
     try_all(states, check, recording)
     return len(states)
 

@@ -27,6 +27,7 @@ from ledger import (
     RestoreReport,
     backup,
     erase_aside,
+    remove_prepared,
     verify,
 )
 from ledger.lock import FileLock
@@ -467,3 +468,20 @@ def test_a_folder_that_cannot_be_removed_is_a_write_error(
     monkeypatch.setattr(shutil, "rmtree", refuse)
     with pytest.raises(LedgerWriteError):
         erase_aside(ledger, RedactionList(home), lock_timeout_s=1)
+    with pytest.raises(LedgerWriteError):
+        remove_prepared(ledger)
+
+
+def test_what_a_restore_left_is_removed_unless_one_is_at_work(home: Path, copy: Path) -> None:
+    ledger, aside = aside_of(home, copy)
+    assert remove_prepared(ledger) == []
+    (home / "ledger.partial-0").mkdir()
+
+    with restoration(copy, home, replace=True) as prepared:
+        assert remove_prepared(ledger) == []
+        assert prepared.ledger.layout.root.exists()
+    (home / "ledger.partial-1").mkdir()
+
+    assert remove_prepared(ledger) == ["ledger.partial-1"]
+    assert not list(home.glob("ledger.partial-*"))
+    assert aside.exists()

@@ -7,7 +7,8 @@ in which states a power cut may leave it:
   the 512-byte sectors written since, each as it was after any of those writes, with any of the
   sizes that the file had since. A sector that was never written holds zeros.
 * a directory: a change of names that is not synced has happened or not, whatever became of the
-  others, but for those of the same names, which happen in order. A rename is one change.
+  others, but for those of the same names, which happen in order. A rename is one change, and so
+  is an exchange of two names.
 * permission bits: as before or as set.
 * a database that SQLite had open, with its write-ahead log: as it was at the first look, at the one
   before the last, or at the last. SQLite itself vouches for the states between.
@@ -78,6 +79,15 @@ class Renamed(NamedTuple):
     to_name: str
 
 
+class Exchanged(NamedTuple):
+    """Two names changed places, in one."""
+
+    folder: int
+    name: str
+    to_folder: int
+    to_name: str
+
+
 class Removed(NamedTuple):
     """A name was given up."""
 
@@ -99,7 +109,7 @@ class Told(NamedTuple):
     what: object
 
 
-Step = Made | Written | Cut | Moded | Synced | Renamed | Removed | Saved | Told
+Step = Made | Written | Cut | Moded | Synced | Renamed | Exchanged | Removed | Saved | Told
 
 State = dict[str, tuple[bytes | None, int]]
 """Path below the root -> the file's bytes (None: a directory) and its permission bits."""
@@ -183,10 +193,10 @@ class Disk:
                 self._saved.setdefault((folder, name), []).append(content)
             case Told():
                 pass
-            case Made() | Renamed() | Removed():
+            case Made() | Renamed() | Exchanged() | Removed():
                 self._play_names(step)
 
-    def _play_names(self, step: Made | Renamed | Removed) -> None:
+    def _play_names(self, step: Made | Renamed | Exchanged | Removed) -> None:
         match step:
             case Made(folder, name, node, is_folder):
                 if is_folder:
@@ -197,6 +207,9 @@ class Disk:
             case Renamed(folder, name, to_folder, to_name):
                 moved = self._now[folder][name]
                 self._change({(folder, name): None, (to_folder, to_name): moved})
+            case Exchanged(folder, name, to_folder, to_name):
+                one, two = self._now[folder][name], self._now[to_folder][to_name]
+                self._change({(folder, name): two, (to_folder, to_name): one})
             case Removed(folder, name):
                 self._change({(folder, name): None})
 

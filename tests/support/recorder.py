@@ -12,6 +12,7 @@ from tests.support.power_cut import (
     ROOT,
     SECTOR,
     Cut,
+    Exchanged,
     Made,
     Moded,
     Removed,
@@ -111,6 +112,11 @@ class Recorder:
     def renamed(self, folder: int, name: str, to_folder: int, to_name: str) -> None:
         self._folders[to_folder][to_name] = self._folders[folder].pop(name)
         self.steps.append(Renamed(folder, name, to_folder, to_name))
+
+    def exchanged(self, folder: int, name: str, to_folder: int, to_name: str) -> None:
+        one, two = self._folders[folder][name], self._folders[to_folder][to_name]
+        self._folders[folder][name], self._folders[to_folder][to_name] = two, one
+        self.steps.append(Exchanged(folder, name, to_folder, to_name))
 
     def removed(self, folder: int, name: str) -> None:
         node = self._folders[folder][name]
@@ -297,6 +303,11 @@ class RecordingFiles(QuickFiles):
         self._enter("rename")
         super().rename(source, target)
         self.recorder.renamed(*self.recorder.find(source), *self.recorder.find(target))
+
+    def exchange(self, one: Path, two: Path) -> None:
+        self._enter("exchange")
+        super().exchange(one, two)
+        self.recorder.exchanged(*self.recorder.find(one), *self.recorder.find(two))
 
     def unlink(self, path: Path) -> None:
         self._enter("unlink")
