@@ -146,7 +146,8 @@ Backup and restore
     `<home>/RESTORE`; appends a `memory_redacted` (same redaction, `cause` the redaction) for each
     record that `<home>/redactions` or the present ledger knows as erased and the copy does not;
     rewrites; verifies; and lets it change names with the present ledger, which becomes
-    `<home>/ledger.replaced-<time>`, under that one's SEAL and LOCK.
+    `<home>/ledger.replaced-<time>`, under that one's SEAL and LOCK. Where the file system cannot
+    exchange two names there is no ledger for a moment; while one is aside, none is begun anew.
 
     `erase_aside` takes what is erased later out of those too, in the same way, and removes folders
     `ledger.partial-*` that a killed restore left; it holds `<home>/RESTORE` meanwhile.
@@ -225,6 +226,7 @@ from ledger.errors import (
     LedgerForkedError,
     LedgerFormatError,
     LedgerNotFoundError,
+    LedgerPutAsideError,
     LedgerReadOnlyError,
     LedgerUnreadableError,
     LedgerWriteError,
@@ -278,7 +280,7 @@ from ledger.redact import Redactor
 from ledger.redactions import ErasedRecord, Outstanding, RedactionList, outstanding
 from ledger.restore import Aside, Restoration, RestoreReport, erase_aside, remove_prepared
 from ledger.seal import Sealer
-from ledger.store import Ledger, LedgerOptions
+from ledger.store import Ledger, LedgerOptions, put_aside
 from ledger.verify import Problem, VerifyReport, verify
 from ledger.writer import Batch, Group, NewEvent, Writer
 
@@ -318,6 +320,7 @@ __all__ = [
     "LedgerFormatError",
     "LedgerNotFoundError",
     "LedgerOptions",
+    "LedgerPutAsideError",
     "LedgerReadOnlyError",
     "LedgerUnreadableError",
     "LedgerWriteError",
@@ -392,6 +395,7 @@ __all__ = [
     "prove_extension",
     "prove_record",
     "publish_checkpoint",
+    "put_aside",
     "read_published",
     "read_signer",
     "remove_prepared",

@@ -22,7 +22,7 @@ from ledger.errors import (
     LedgerWriteError,
 )
 from ledger.identity import Identity, encode_identity
-from ledger.layout import Layout
+from ledger.layout import PREPARED, Layout
 from ledger.manifest import SealedSegment, encode_manifest, new_manifest
 from ledger.notes import parse_notes
 from ledger.osfile import OsFiles, read_file, write_reason
@@ -88,7 +88,7 @@ def backup(
         raise BackupRefusedError(target, reason="target_exists")
     if ledger.layout.root.resolve() in target.resolve().parents:
         raise BackupRefusedError(target, reason="inside_ledger")
-    partial = target.with_name(f"{target.name}.partial-{ledger.ids.new_id()}")
+    partial = target.with_name(f"{target.name}{PREPARED}{ledger.ids.new_id()}")
     files = ledger.files
     try:
         report = _copy_consistently(ledger, partial, progress, lock_timeout_s)

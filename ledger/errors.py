@@ -50,6 +50,23 @@ class LedgerNotFoundError(LedgerError):
         self.path = path
 
 
+class LedgerPutAsideError(LedgerError):
+    """There is no ledger at the path, but one that a restore has put aside.
+
+    A restore was cut short between two renames, on a file system that cannot exchange two names.
+    To begin an empty ledger would hide it.
+    """
+
+    def __init__(self, path: Path, aside: str) -> None:
+        """Keep the path that was looked at and the name of the folder beside it."""
+        super().__init__(
+            f"there is no ledger at {path}, but a restore has put {aside} aside: repeat the "
+            f"restore, or give that folder the name {path.name}"
+        )
+        self.path = path
+        self.aside = aside
+
+
 class LedgerUnreadableError(LedgerError):
     """The ledger is there but the system does not let this process look at it."""
 

@@ -8,6 +8,13 @@ from pathlib import Path
 from msgspec import Struct
 
 SEQ_DIGITS = 20
+
+PREPARED = ".partial-"
+"""After a ledger's name: a copy in the making, to be given that name."""
+
+REPLACED = ".replaced-"
+"""After a ledger's name: what had that name until a restore put it aside."""
+
 _NAME = re.compile(
     r"(?P<first>\d{20})(?:\.g(?P<gen>0|[1-9]\d*)\.jsonl\.(?P<codec>zst|gz)|\.jsonl)", re.ASCII
 )

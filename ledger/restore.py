@@ -31,7 +31,7 @@ from ledger.errors import (
 from ledger.events import MemoryRedacted, RedactedRecord
 from ledger.ids import IdSource
 from ledger.instants import stamp
-from ledger.layout import Layout
+from ledger.layout import PREPARED, REPLACED, Layout
 from ledger.lock import FileLock
 from ledger.osfile import OsFiles, write_reason
 from ledger.reader import LogReader
@@ -52,8 +52,8 @@ from ledger.writer import Batch, NewEvent
 LEDGER = "ledger"
 """Name of a ledger's folder in its home."""
 
-_PREPARED = f"{LEDGER}.partial-"
-_REPLACED = f"{LEDGER}.replaced-"
+_PREPARED = f"{LEDGER}{PREPARED}"
+_REPLACED = f"{LEDGER}{REPLACED}"
 _LOCK = "RESTORE"
 
 

@@ -16,6 +16,7 @@ from ledger.codec import Codec
 from ledger.errors import (
     LedgerDamagedError,
     LedgerNotFoundError,
+    LedgerPutAsideError,
     LedgerReadOnlyError,
     LedgerUnreadableError,
     LedgerWriteError,
@@ -29,7 +30,7 @@ from ledger.identity import (
 )
 from ledger.ids import IdSource
 from ledger.instants import format_us
-from ledger.layout import Layout
+from ledger.layout import REPLACED, Layout
 from ledger.live import LiveOptions, LiveSegment, Report
 from ledger.lock import FileLock
 from ledger.manifest import Manifest, encode_manifest, new_manifest
@@ -150,6 +151,7 @@ class Ledger:
         Raises:
             LedgerFormatError: it is of a format this program does not speak.
             LedgerDamagedError: FORMAT is damaged, or missing although there are records.
+            LedgerPutAsideError: it is absent, and a restore has put one aside.
             LedgerUnreadableError: the system refuses to read it.
             LedgerWriteError: it could not be created.
             LockTimeoutError: someone else is creating it and does not finish.
@@ -318,6 +320,8 @@ def read_identity(layout: Layout) -> Identity | None:
 
 def _create(layout: Layout, *, clock: Clock, ids: IdSource, files: OsFiles) -> Identity:
     """Create the ledger; FORMAT comes last, so a ledger with FORMAT is whole."""
+    if aside := put_aside(layout.root):
+        raise LedgerPutAsideError(layout.root, aside[-1])
     try:
         for directory in (layout.root, layout.log, layout.quarantine):
             files.ensure_directory(directory)
@@ -337,6 +341,15 @@ def _create(layout: Layout, *, clock: Clock, ids: IdSource, files: OsFiles) -> I
                 lock.release()
     except OSError as error:
         raise LedgerWriteError(outcome="not_written", reason=write_reason(error)) from error
+
+
+def put_aside(root: Path) -> list[str]:
+    """Return the names of the ledgers that restores have put aside for this one, oldest first."""
+    try:
+        names = os.listdir(root.parent)  # noqa: PTH208 - names are all that is needed
+    except FileNotFoundError:
+        return []
+    return sorted(name for name in names if name.startswith(f"{root.name}{REPLACED}"))
 
 
 def _fill(layout: Layout, identity: Identity, clock: Clock, files: OsFiles) -> None:

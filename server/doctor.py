@@ -25,6 +25,7 @@ from ledger import (
     Position,
     RandomIds,
     format_us,
+    put_aside,
     verify,
 )
 from projections.activity import problem_of
@@ -181,6 +182,10 @@ def open_to_look(home: Path, clock: Clock) -> Ledger:
     try:
         root = home / "ledger"
         has_records = any((root / "log").glob("*.jsonl*"))
+        if not root.exists() and (aside := put_aside(root)):
+            text = f"there is no ledger, but a restore that was cut short has put {aside[-1]} aside"
+            remedy = f"repeat the restore, or give that folder the name {root.name}"
+            raise _NoLookError(Finding.error("home", text, remedy))
         if not (root / "FORMAT").exists() and not has_records:
             text = f"there is no store in {home}"
             remedy = "`mnemolog add` begins one; --home or MNEMOLOG_HOME names another"

@@ -7,6 +7,7 @@ from ledger import (
     LedgerDamagedError,
     LedgerError,
     LedgerFormatError,
+    LedgerPutAsideError,
     LedgerReadOnlyError,
     LedgerWriteError,
     LockTimeoutError,
@@ -22,7 +23,7 @@ from server.errors import (
 )
 
 
-def refusal_of(error: Exception) -> StoreError:  # noqa: PLR0911 - one table
+def refusal_of(error: Exception) -> StoreError:  # noqa: C901, PLR0911 - one table
     """Return what a caller is told of an error of the ledger, of SQLite or of the system.
 
     Nothing in it is a path or the text of another library.
@@ -54,6 +55,11 @@ def refusal_of(error: Exception) -> StoreError:  # noqa: PLR0911 - one table
             )
         case LedgerDamagedError() | LedgerBehindError():
             return DamagedError(f"{error} Nothing was written; reading goes on.")
+        case LedgerPutAsideError():
+            return StoreError(
+                "A restore of this store was cut short, and there is no ledger: repeat the "
+                f"restore, or give the folder {error.aside} the name {error.path.name}."
+            )
         case LedgerFormatError():
             return StoreError(
                 "The ledger is of a format that this program does not speak; upgrade it."

@@ -6,6 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from ledger import (
     IdSource,
     Ledger,
@@ -22,6 +24,7 @@ from projections.generation import Generations
 from projections.rebuild import rebuild
 from server.bootstrap import Store
 from server.config import Config
+from server.errors import StoreError
 from tests.crash.states import Found
 from tests.support.ledgers import CountingIds, QuickFiles
 from tests.support.recorder import Recorder, RecordingFiles
@@ -275,7 +278,11 @@ def check_home(base: Path, found: Found[Remembered]) -> None:
     """Open a store after a cut and hold it to what its callers had been told."""
     home, expected = base / "home", found.expected
     may_be = expected.contents
-    if expected.restored is not None and (found.key[0] % 2 or not (home / "ledger").exists()):
+    has_ledger = (home / "ledger").exists()
+    if not has_ledger and any(home.glob("ledger.replaced-*")):
+        with pytest.raises(StoreError, match="repeat the restore"):
+            open_store(home, QuickFiles(), FakeClock(), RandomIds())
+    if expected.restored is not None and (found.key[0] % 2 or not has_ledger):
         restore(home, QuickFiles(), FakeClock(), RandomIds())
         may_be = frozenset([expected.restored])
     client = Client(open_store(home, QuickFiles(), FakeClock(), RandomIds()))

@@ -14,6 +14,7 @@ from ledger import (
     ErasedRecord,
     Ledger,
     LedgerNotFoundError,
+    LedgerPutAsideError,
     LedgerReadOnlyError,
     LedgerWriteError,
     LockTimeoutError,
@@ -485,3 +486,16 @@ def test_what_a_restore_left_is_removed_unless_one_is_at_work(home: Path, copy: 
     assert remove_prepared(ledger) == ["ledger.partial-1"]
     assert not list(home.glob("ledger.partial-*"))
     assert aside.exists()
+
+
+def test_no_ledger_begins_where_a_restore_was_cut_short(home: Path, copy: Path) -> None:
+    ledger, aside = aside_of(home, copy)
+    ledger.close()
+    shutil.rmtree(home / "ledger")
+
+    with pytest.raises(LedgerPutAsideError, match=f"put {aside.name} aside: repeat the restore"):
+        open_home(home)
+
+    assert not (home / "ledger").exists()
+    aside.rename(home / "ledger")
+    open_home(home)

@@ -131,10 +131,15 @@ def _lost_format(path: Path) -> None:
     (path / "ledger" / "FORMAT").unlink()
 
 
+def _half_restored(path: Path) -> None:
+    (path / "ledger").rename(path / "ledger.replaced-20261130T120000.000000Z")
+
+
 @pytest.mark.guarantee("G-HEALTH-1")
 @pytest.mark.parametrize(
     ("damage", "looked", "check", "says"),
     [
+        (_half_restored, False, "home", "a restore that was cut short"),
         (_missing, False, "home", "is not there"),
         (_a_file, False, "home", "is no folder"),
         (_empty, False, "home", "there is no store"),
