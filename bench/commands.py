@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +37,20 @@ COMMANDS: Final = {
     "show_memory": ("audit show --memory", ("audit", "show", "--memory", "{memory}")),
 }
 """What is run, in this order, and what it is called; the names in braces are filled in."""
+
+_RUN: Final = """
+import json, os, sys, time
+began = time.perf_counter()
+out = os.open(os.devnull, os.O_WRONLY)
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ,
+                     file_actions=[(os.POSIX_SPAWN_DUP2, out, 1)])
+_, status, usage = os.wait4(pid, 0)
+wall = time.perf_counter() - began
+cpu = usage.ru_utime + usage.ru_stime
+print(json.dumps([wall, cpu, usage.ru_maxrss, os.waitstatus_to_exitcode(status)]))
+"""
+"""What starts a command and waits for it. On Linux a child's peak begins with that of the process
+that started it, so it must be a small one, not this one, which may have built a store. In KiB."""
 
 
 def run(options: argparse.Namespace) -> None:
@@ -69,22 +82,16 @@ def _measure(home: Path, size: int, options: argparse.Namespace) -> dict[str, An
 
 def _timed(home: Path, words: list[str]) -> dict[str, float]:
     """Run a command to its end; its own resource usage tells CPU and the most memory it had."""
-    began = time.perf_counter()
-    child = subprocess.Popen(
-        _command(*words),
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _RUN, *_command(*words)],
         env=os.environ | {"MNEMOLOG_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        check=True,
     )
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - began
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise RuntimeError(f"mnemolog {' '.join(words)}: exit status {child.returncode}")
-    return {
-        "wall_s": wall,
-        "cpu_s": usage.ru_utime + usage.ru_stime,
-        "peak_resident_mib": usage.ru_maxrss / 1024,  # Linux counts in KiB
-    }
+    wall, cpu, resident_kib, code = json.loads(done.stdout)
+    if code:
+        raise RuntimeError(f"mnemolog {' '.join(words)}: exit status {code}")
+    return {"wall_s": wall, "cpu_s": cpu, "peak_resident_mib": resident_kib / 1024}
 
 
 def _output(home: Path, *words: str) -> bytes:
