@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from bench import proofs
+from bench import commands, proofs
 from bench.measure import RESULTS, ROOT, load, median
 from bench.work import KINDS
 
@@ -72,6 +72,11 @@ def run(options: argparse.Namespace) -> None:
         _table(
             ("events", "work", "events a second", "CPU s", "peak resident MiB", "target"),
             [row for size in (*sizes, MILLION) for row in _proofs(size)],
+        ),
+        "\n### Whole commands\n",
+        _table(
+            ("events", "command", "s", "events a second", "CPU s", "peak resident MiB"),
+            [row for size in (*sizes, MILLION) for row in _commands(size)],
         ),
         "\n### Disk\n",
         _table(
@@ -188,6 +193,20 @@ def _proofs(size: int) -> list[Row]:
         rows.append(
             (_count(size), text, seen["events"] / seen["wall_s"], seen["cpu_s"], resident, aim)
         )
+    return rows
+
+
+def _commands(size: int) -> list[Row]:
+    result = load(f"commands-{size}")
+    if result is None:
+        return []
+    rows: list[Row] = []
+    for key, (text, _) in commands.COMMANDS.items():
+        seen = result[key]
+        wall, resident = seen["wall_s"], seen["peak_resident_mib"]
+        is_whole = not key.startswith("show")  # a page of the newest reads no whole ledger
+        pace = size / wall if is_whole else None
+        rows.append((_count(size), f"`{text}`", wall, pace, seen["cpu_s"], resident))
     return rows
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import calls, cold, own, proofs, report
+from bench import calls, cold, commands, own, proofs, report
 from bench.measure import machine, save
 from bench.stores import forget_our_stores, servers, store
 
@@ -27,6 +27,7 @@ def main() -> None:
         "calls": (calls.run, "latency, CPU and throughput of each operation"),
         "rebuild": (own.run_rebuild, "rebuild, digest and verify"),
         "verify": (proofs.run, "verify and checkpoints of a large ledger, and their memory"),
+        "commands": (commands.run, "whole commands that read all of a ledger, and their memory"),
         "disk": (own.run_disk, "bytes a memory"),
         "report": (report.run, "write results.md from the result files"),
         "all": (run_all, "everything above"),
@@ -72,7 +73,15 @@ def run_all(options: argparse.Namespace) -> None:
     """Run every part, and write the report."""
     load(options)
     save("machine", machine())
-    for part in (cold.run, calls.run, own.run_rebuild, proofs.run, own.run_disk, report.run):
+    for part in (
+        cold.run,
+        calls.run,
+        own.run_rebuild,
+        proofs.run,
+        commands.run,
+        own.run_disk,
+        report.run,
+    ):
         part(options)
 
 

@@ -124,6 +124,10 @@ class Connection:
         assert value is None or isinstance(value, int)
         return value
 
+    def changes_total(self) -> int:
+        """Return how many rows this connection has changed since it was opened."""
+        return self._raw.total_changes()
+
     def database_bytes(self) -> int:
         """Return the size of the database."""
         pages, page_bytes = self.integer("PRAGMA page_count"), self.integer("PRAGMA page_size")

@@ -113,16 +113,6 @@ def blank_row(connection: Connection, table: str, rid: int) -> None:
     )
 
 
-def drop_tokens(connection: Connection) -> None:
-    """Write the text indexes anew without what was taken out of them.
-
-    A contentless FTS5 index keeps the tokens of deleted rows until it is merged whole; its own
-    secure-delete option does nothing for such tables. It takes as long as the index is large.
-    """
-    for index in ("memories_fts", "trigrams"):
-        connection.execute(f"INSERT INTO {index}({index}) VALUES('optimize')")
-
-
 def _type(connection: Connection, rid: int, seq: int) -> str | None:
     kind: str | None = connection.value(
         "SELECT type FROM events WHERE seq = ? AND subject = ?", (seq, rid)

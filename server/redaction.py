@@ -32,7 +32,6 @@ from ledger import (
 )
 from projections.activity import forget_queries
 from projections.connection import STORAGE_ERRORS, Connection
-from projections.erasure import drop_tokens
 from projections.errors import ActivityUnavailableError, PastBusyError
 from projections.facts import Facts
 from projections.generation import Generation
@@ -41,6 +40,7 @@ from projections.queries import workspace_rid
 from projections.redactions import contents_at, redacted_records, targets_of, unfinished
 from projections.snippet import snippet
 from projections.subjects import ids_at
+from projections.token_erasing import TokenErasing
 from server.activity import ActivityRecorder
 from server.commands import IDS_MAX, InternalArgs
 from server.commit import Command, Committer, Decide
@@ -74,6 +74,9 @@ READERS_WAIT_S: Final = 2.0
 """How long a redaction waits for readers that keep the write-ahead log, before it says so."""
 
 READERS_LOOK_S: Final = 0.02
+
+MERGE_PAUSE_S: Final = 0.005
+"""How long writers have the lock to themselves between two rounds of erasing tokens."""
 
 ACTIVITY_FLUSH_S: Final = 2.0
 
@@ -408,9 +411,7 @@ class Redactions:
             if generation is None:
                 return ["the projections are being rebuilt; it is tried again"]
             if generation.name not in job.merged:
-                if not self._committer.exclusively(
-                    lambda each: drop_tokens(each.writer), lock_timeout_s=self._lock_timeout_s
-                ):
+                if not self._erase_tokens(generation):
                     return ["another process kept the store's lock; it is tried again"]
                 job.merged.add(generation.name)
             held = []
@@ -425,6 +426,26 @@ class Redactions:
             if generations.left_over():
                 held.append(_OLD_GENERATION)
         return held
+
+    def _erase_tokens(self, generation: Generation) -> bool:
+        """Write the text indexes anew, letting writers in between; False: it cannot be now."""
+        erasing = TokenErasing()
+        is_more = True
+
+        def advance(each: Generation) -> None:
+            nonlocal is_more
+            is_more = erasing.advance(each.writer)
+
+        while True:
+            if not self._committer.exclusively(advance, lock_timeout_s=self._lock_timeout_s):
+                return False
+            if not is_more:
+                return True
+            # What is copied here need not be copied under the lock, where the log is cut.
+            with generation.readers.borrow() as connection:
+                connection.checkpoint_wal()
+            # A lock that is taken again at once starves whoever waits for it.
+            time.sleep(MERGE_PAUSE_S)
 
     def _empty_wal(self, generation: Generation) -> bool:
         """Cut the write-ahead log to nothing; False: a reader of some process keeps it."""
