@@ -2,13 +2,15 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.ledgers import close_opened
+from tests.support.measured import is_unmeasured, unmeasured
 from tests.support.store import Client, Home, home_at
 
 # Two shared cores make time limits on one example a source of false alarms.
@@ -19,6 +21,13 @@ settings.register_profile("ci", parent=_PATIENT, max_examples=200, derandomize=T
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 _DESCRIPTORS = Path("/dev/fd")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    is_long = item.get_closest_marker("slow") is not None or is_unmeasured(item.path)
+    with unmeasured() if is_long else nullcontext():
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

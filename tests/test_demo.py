@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "# A note\n\nThe greenhouse is watered at six.\n\nThe pump is in the cellar.\n"
 
@@ -22,7 +20,6 @@ def run(*command: str, **settings: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.slow
 def test_the_demo_shows_each_promise_and_ends_well(tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text(NOTE)
 

@@ -14,6 +14,7 @@ from tests.support.reference import ROOT
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 
 
+@pytest.mark.slow
 @pytest.mark.guarantee("G-PAST-1")
 @pytest.mark.skipif(shutil.which("jq") is None, reason="the tutorial uses jq")
 def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Servers on one home, killed at random moments; two of them, two hundred times, by default."""
+"""Servers on one home, killed at random moments; two of them, a hundred times, by default."""
 
 import itertools
 import os
@@ -22,7 +22,7 @@ from tests.crash.harness import (
 )
 from tests.support.peer import Json, call, readable
 
-ROUNDS = 200
+ROUNDS = 100
 MINUTES = float(os.environ.get("CRASH_MINUTES", "0"))
 """If given, rounds go on for so long instead; `make crash` says ten."""
 

@@ -172,6 +172,7 @@ def _assert_no_silent_repair(sample: Sample, path: Path, data: bytes) -> None:
 
 
 @pytest.mark.guarantee("G-DAMAGE-1")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_every_flipped_byte_is_noticed(sample: Sample, name: str) -> None:
     data = sample.files[name]
@@ -185,6 +186,7 @@ def test_every_flipped_byte_is_noticed(sample: Sample, name: str) -> None:
 
 
 @pytest.mark.guarantee("G-DAMAGE-1")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_every_truncation_is_noticed(sample: Sample, name: str) -> None:
     data = sample.files[name]

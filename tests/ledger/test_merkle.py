@@ -6,7 +6,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.merkle import (
@@ -258,6 +258,7 @@ def pieces(draw: st.DrawFn, size_max: int = 4_200) -> tuple[bytes, list[bytes]]:
     return whole, [whole[low * 32 : high * 32] for low, high in pairwise(ends)]
 
 
+@settings(max_examples=settings().max_examples // 4)
 @given(pieces())
 def test_a_tree_may_take_its_leaves_in_pieces(cut: tuple[bytes, list[bytes]]) -> None:
     whole, parts = cut
@@ -269,6 +270,7 @@ def test_a_tree_may_take_its_leaves_in_pieces(cut: tuple[bytes, list[bytes]]) ->
     assert (tree.size, tree.root()) == (single.size, single.root())
 
 
+@settings(max_examples=settings().max_examples // 4)
 @given(pieces(), st.data())
 def test_a_growth_gives_the_roots_and_proofs_of_the_full_tree(
     cut: tuple[bytes, list[bytes]], data: st.DataObject

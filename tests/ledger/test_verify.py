@@ -70,6 +70,7 @@ def test_a_clean_ledger_of_every_kind_of_segment_is_clean(root: Path) -> None:
     assert tree(root) == before
 
 
+@pytest.mark.slow
 @pytest.mark.guarantee("G-DAMAGE-1", "G-VERIFY-1")
 def test_every_flipped_byte_is_noticed_and_nothing_is_changed(root: Path) -> None:
     end = make_all_kinds(root)

@@ -283,7 +283,7 @@ def test_any_moment_of_any_history_is_answered_as_a_replay_until_then_answers() 
     run_state_machine_as_test(
         LookingBack,
         settings=settings(
-            max_examples=settings().max_examples // 8,
+            max_examples=settings().max_examples // 16,
             stateful_step_count=25,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),

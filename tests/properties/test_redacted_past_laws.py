@@ -130,7 +130,7 @@ def diff(client: Client, first: int, second: int) -> Any:
 
 
 @example([("add", 0), ("alias", 1), ("entity", 1)])
-@settings(max_examples=max(settings().max_examples // 8, 5))
+@settings(max_examples=max(settings().max_examples // 12, 5))
 @given(moves)
 def test_the_past_after_redactions_is_what_a_replay_of_what_is_left_says(
     history: list[tuple[str, int]],

@@ -80,6 +80,7 @@ def test_a_bundle_passes_and_says_what_is_proven(bundles: Path, name: str) -> No
     assert any("at position 14" in text for text in verdict.proven)
 
 
+@pytest.mark.slow
 @pytest.mark.guarantee("G-AUDIT-1")
 @pytest.mark.parametrize("name", ["tiny", "erased"])
 def test_no_flipped_byte_of_the_records_goes_unnoticed(
@@ -97,6 +98,7 @@ def test_no_flipped_byte_of_the_records_goes_unnoticed(
         assert report_of(folder).problems_count, f"byte {at}"
 
 
+@pytest.mark.slow
 @pytest.mark.guarantee("G-AUDIT-1")
 @pytest.mark.parametrize("file", ["proofs", "checkpoint", "public-key"], ids=str)
 def test_no_flipped_byte_of_what_proves_the_records_goes_unnoticed(
@@ -114,6 +116,7 @@ def test_no_flipped_byte_of_what_proves_the_records_goes_unnoticed(
         assert report_of(folder).problems_count, f"byte {at}"
 
 
+@pytest.mark.slow
 @pytest.mark.guarantee("G-AUDIT-1")
 @pytest.mark.parametrize(("name", "file"), [("tiny", "records.jsonl"), ("memory", "proofs")])
 def test_no_cut_goes_unnoticed(bundles: Path, tmp_path: Path, name: str, file: str) -> None:
