@@ -14,7 +14,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ledger.errors import LedgerBehindError, LedgerWriteError, NoteError, WriteOutcome
+from ledger.errors import (
+    LedgerBehindError,
+    LedgerWriteError,
+    NoteError,
+    PublishedBehindError,
+    WriteOutcome,
+)
 from ledger.merkle import HASH_BYTES, Growth, Run, consistency_runs, inclusion_runs
 from ledger.note import Checkpoint, Signer, VerifierKey, to_base64
 from ledger.notes import NoteFile, SignedCheckpoint, objection, parse_notes, read_notes
@@ -138,7 +144,8 @@ def publish_checkpoint(
     Raises:
         NoteError: there is no checkpoint yet, or the file holds something else, or a checkpoint
             of another ledger or key.
-        LedgerBehindError: the ledger does not extend what the file holds.
+        PublishedBehindError: the ledger does not extend what the file holds.
+        LedgerBehindError: it does not extend its own checkpoint.
         LedgerDamagedError: the ledger is damaged.
         LedgerUnreadableError: the system refuses to read the file.
         OSError: it cannot be written; it is as it was.
@@ -153,7 +160,11 @@ def publish_checkpoint(
     notes = [] if there is None else checked(there, path, ledger.identity.origin, key)
     sizes = _sizes([newest, *notes])
     tree = grow_tree(ledger, max(sizes), sizes=sizes, progress=progress)
-    check_extends(tree, [newest, *notes])
+    check_extends(tree, [newest])
+    try:
+        check_extends(tree, notes)
+    except LedgerBehindError as behind:
+        raise PublishedBehindError(path, behind) from behind
     if any(each.checkpoint == newest.checkpoint for each in notes):
         return MadeCheckpoint(checkpoint=newest.checkpoint, data=newest.data, is_new=False)
     _replace_outside(ledger, target, (_bytes(target) or b"") + newest.data)

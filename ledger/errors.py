@@ -138,6 +138,22 @@ class LedgerBehindError(LedgerError):
         self.reason = reason
 
 
+class PublishedBehindError(LedgerBehindError):
+    """A file outside holds a checkpoint that the ledger does not extend."""
+
+    def __init__(self, path: Path, behind: LedgerBehindError) -> None:
+        """Keep the file and what was found."""
+        super().__init__(known_seq=behind.known_seq, end_seq=behind.end_seq, reason=behind.reason)
+        text = (
+            f"{path} holds a checkpoint over {behind.known_seq} records that this ledger does not "
+            f"extend: it is {behind.reason}, and ends at {behind.end_seq}. The file is as it was. "
+            "If an older copy was put back on purpose, publish to a new file and keep this one: it "
+            f"proves what there was. If not, `mnemolog verify --against {path}` says more."
+        )
+        self.args = (text,)
+        self.path = path
+
+
 class LedgerReadOnlyError(LedgerError):
     """Nothing can be appended now; reading goes on."""
 

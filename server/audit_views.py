@@ -89,4 +89,4 @@ def _change_text(change: FieldChange) -> str:
 
 
 def _second_of(instant: str) -> str:
-    return instant[:_SECONDS_CHARS].replace("T", " ")
+    return instant[:_SECONDS_CHARS].replace("T", " ") + "Z"

@@ -22,13 +22,15 @@ PIPE_CLOSED: Final = 141
 
 MEANINGS: Final = {
     DONE: "done; also when a search or a list found nothing",
-    DAMAGE: "damage: of the ledger, or in `verify` of the projections or an unfinished tail; in "
-    "`health` a store that is degraded; in `demo` a promise not kept; in `serve` a store that "
-    "would not close",
+    DAMAGE: "damage: of the ledger, or in `verify` of the projections, an unfinished tail or a "
+    "checkpoint that the ledger does not extend; in `restore` of the backup; in `health` a store "
+    "that is degraded; in `doctor` something to do; in `demo` a promise not kept; in `serve` a "
+    "store that would not close",
     WRONG_USAGE: "wrong usage or setting, no store there, or (`verify`, `rebuild`, `replay`, "
-    "`digest`) it could not be looked at or worked on",
-    REFUSED: "refused: not found, changed since, nothing matched what was to be deleted, a file "
-    "that exists; of a batch, at least one item",
+    "`digest`, `checkpoint`, `backup`, `restore`, `doctor`) it could not be looked at or worked on",
+    REFUSED: "refused: not found, changed since, nothing matched what was to be deleted or undone, "
+    "a file or folder that exists; of a batch, at least one item; in `redact` done, but some "
+    "process still keeps erased bytes on the disk",
     NOT_NOW: "the store, or the file written to, cannot do it now: busy, disk full, read-only, "
     "newer than this program",
     FAULT: "a fault of mnemolog itself; please report it",

@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from projections.wording import counted
 from server.app import App
 from server.commands import UndoArgs
 from server.results import UndoResult
@@ -88,7 +89,7 @@ def _confirm(work: Work, args: UndoArgs) -> None:
     found: UndoResult = work.job.ask(lambda app, call: app.undo(trial, call))
     left = f", {found.skipped_count} stay as they are" if found.skipped_count else ""
     count = (found.undone_count or 0) + (found.remaining_count or 0)
-    sys.stderr.write(f"undo {count} operations{left}? [y/N] ")
+    sys.stderr.write(f"undo {counted(count, 'operation')}{left}? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CommandError(REFUSED, "not_confirmed", "nothing was undone")

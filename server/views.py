@@ -10,6 +10,7 @@ import msgspec
 from projections.model import LayerStatistics, Memory, Version
 from projections.redaction_model import Redaction
 from projections.snippet import snippet
+from projections.wording import counted
 from server.results import (
     AddManyResult,
     AddResult,
@@ -193,23 +194,34 @@ def of_undo(result: UndoResult) -> View:
     return View([Prose(text), Prose(f"changed: {', '.join(result.memories)}")])
 
 
+_WHY_LEFT: Final = {
+    "undone_already": "undone already",
+    "undid_matched": "undid another one that matches",
+    "undo_conflict": "changed later",
+    "redacted": "redacted",
+}
+"""Why an operation was not undone, by the code of it."""
+
+
 def of_undo_many(result: UndoResult) -> View:
     """Say what was undone by a filter, or would be, and what stays as it is."""
     count, positions = result.undone_count or 0, result.undone_positions
     if result.matched_count is None:
-        return View([Prose(f"{count} operations were undone by this key before")])
+        return View([Prose(f"{counted(count, 'operation')} undone by this key before")])
     done = "would be undone" if result.dry_run else "undone"
-    blocks: list[Block] = [Prose(f"{count} of {result.matched_count} operations {done}")]
+    matched = counted(result.matched_count, "operation")
+    blocks: list[Block] = [Prose(f"{count} of {matched} {done}")]
     if positions:
         more = f" and {count - len(positions)} more" if count > len(positions) else ""
         blocks.append(Prose(f"positions: {', '.join(map(str, positions))}{more}"))
     rows = [
-        (str(each.position), each.code, ", ".join(map(str, each.later))) for each in result.skipped
+        (str(each.position), _why_left(each.code), ", ".join(map(str, each.later)))
+        for each in result.skipped
     ]
     if rows:
         blocks.append(Table(("left", "why", "changed later by"), rows))
-    by_code = ", ".join(f"{code} {number}" for code, number in result.skipped_by_code.items())
-    notes = [f"left as they are: {by_code}"] if by_code else []
+    left = ", ".join(f"{n} {_why_left(code)}" for code, n in result.skipped_by_code.items())
+    notes = [f"left as they are: {left}"] if left else []
     if result.remaining_count:
         notes.append(f"{result.remaining_count} more match; the same command goes on")
     if result.cause is not None:
@@ -217,6 +229,10 @@ def of_undo_many(result: UndoResult) -> View:
     if result.stopped is not None:
         notes.append(f"stopped: {result.stopped.message}")
     return View(blocks, notes)
+
+
+def _why_left(code: str) -> str:
+    return _WHY_LEFT.get(code, code.replace("_", " "))
 
 
 def of_health(result: HealthResult) -> View:
@@ -235,7 +251,7 @@ def of_health(result: HealthResult) -> View:
                 ("orphaned", len(result.orphaned_chains)),
                 (
                     "ledger",
-                    f"position {ledger.position}, {_count(ledger.files, 'file')}, "
+                    f"position {ledger.position}, {counted(ledger.files, 'file')}, "
                     + _size(ledger.size_bytes)
                     + (", read-only" if ledger.read_only else ""),
                 ),
@@ -370,10 +386,6 @@ def _statistics(result: InspectResult, layers: dict[str, LayerStatistics]) -> li
         ),
         Table(head, rows),
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _size(size_bytes: float) -> str:

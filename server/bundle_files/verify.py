@@ -23,7 +23,7 @@ from hashlib import sha256, sha512
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
 
-CLEAN, PROBLEMS, COULD_NOT_LOOK = 0, 1, 2
+CLEAN, PROBLEMS, COULD_NOT_LOOK, INTERRUPTED = 0, 1, 2, 130
 
 RECORD_BYTES_MAX = 8 * 1024 * 1024
 """Longest line of a record, newline included."""
@@ -900,6 +900,9 @@ def main() -> int:
         report.fault(fault)
     except (CannotLookError, OSError) as error:
         status, why = COULD_NOT_LOOK, str(error)
+    except KeyboardInterrupt:
+        print("\ninterrupted: nothing is said of the bundle", file=sys.stderr)
+        return INTERRUPTED
     if sys.stderr.isatty():
         print("\r     \r", end="", file=sys.stderr)
     if report.problems_count:

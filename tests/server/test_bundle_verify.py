@@ -586,3 +586,17 @@ def test_it_needs_nothing_but_the_standard_library_of_an_old_python() -> None:
         )
     }
     assert imported <= set(sys.stdlib_module_names)
+
+
+def test_ctrl_c_ends_it_in_a_line(
+    bundles: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "check", interrupted)
+    monkeypatch.setattr(sys, "argv", ["verify.py", str(bundles / "tiny")])
+
+    assert script.main() == 130
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "\ninterrupted: nothing is said of the bundle\n")

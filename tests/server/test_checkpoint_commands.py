@@ -170,3 +170,23 @@ def test_what_signs_is_loaded_only_to_sign_or_check(tmp_path: Path) -> None:
     installed(home, "checkpoint", "create")
     assert "cryptography" in installed(home, "verify", PYTHONPROFILEIMPORTTIME="1").err
     assert "cryptography" not in installed(home, "list", PYTHONPROFILEIMPORTTIME="1").err
+
+
+def test_a_file_that_an_older_copy_does_not_extend_is_left_as_it_is(
+    cli: Shell, published: Path, tmp_path: Path
+) -> None:
+    cli("backup", str(tmp_path / "older"))
+    cli("add", "more", "--layer", "semantic")
+    cli("checkpoint", "create")
+    cli("checkpoint", "publish-to", str(published))
+    before = published.read_bytes()
+    cli("restore", str(tmp_path / "older"), "--replace")
+    cli("checkpoint", "create")
+
+    refused = cli("checkpoint", "publish-to", str(published))
+
+    assert refused.status == 1
+    assert "does not extend: it is shorter" in refused.err
+    assert "publish to a new file and keep this one" in refused.err
+    assert published.read_bytes() == before
+    assert cli("checkpoint", "publish-to", str(tmp_path / "new")).status == 0

@@ -18,7 +18,7 @@ def test_undoing_by_a_filter_needs_a_yes_where_nobody_can_be_asked(cli: Shell) -
     done = cli("undo", "--actor", "cli", "--yes", "--as", "eve", "--json")
 
     assert (asked.status, "--yes" in asked.err) == (2, True)
-    assert (shown.status, shown.out.splitlines()[0]) == (0, "1 of 1 operations would be undone")
+    assert (shown.status, shown.out.splitlines()[0]) == (0, "1 of 1 operation would be undone")
     assert done.json["undone_count"] == 1
     assert cli("undo", "--actor", "eve", "--yes", "--json").json["undone_count"] == 1
     assert cli("list", "--json").json["total"] == 1
@@ -31,7 +31,7 @@ def test_undoing_by_a_filter_asks_on_a_terminal(
     installed(tmp_path, "add", "kept")
     ended, shown = in_terminal(tmp_path, ["undo", "--actor", "cli"], answer=answer)
 
-    assert (ended, "undo 1 operations? [y/N]" in shown) == (status, True)
+    assert (ended, "undo 1 operation? [y/N]" in shown) == (status, True)
     assert installed(tmp_path, "list", "--json").json["total"] == left
 
 
@@ -44,8 +44,8 @@ def test_what_is_left_is_listed_with_its_reason(cli: Shell) -> None:
 
     lines = done.out.splitlines()
     assert lines[0] == "1 of 2 operations undone"
-    assert lines[-1].split("\t")[1:] == ["undo_conflict", "6"]
-    assert "left as they are: undo_conflict 1" in done.err
+    assert lines[-1].split("\t")[1:] == ["changed later", "6"]
+    assert "left as they are: 1 changed later" in done.err
     assert "takes all of it back" in done.err
     assert again.status == 3
 
@@ -81,7 +81,7 @@ def test_more_than_one_call_undoes_is_undone_in_several(
 
     assert "3 more match" in trial.err
     assert keyed.status == 0
-    assert "1 operations were undone by this key before" in repeated.out
+    assert "1 operation undone by this key before" in repeated.out
     assert (done["undone_count"], done["remaining_count"]) == (4, 0)
     assert cli("undo", "--cause", done["cause"], "--yes", "--json").json["undone_count"] == 4
 
