@@ -39,6 +39,8 @@ def run_undo(work: Work) -> int:
     """Undo; return the exit status."""
     args = work.args(UndoArgs)
     if not given_filters(args):
+        if args.id is not None and args.id.isdecimal():
+            raise usage_error(f"`{args.id}` is no id; a position goes with --position {args.id}")
         result = work.job.ask(lambda app, call: app.undo(args, call))
         work.show(result, of_undo(result))
         return DONE

@@ -111,3 +111,12 @@ def test_a_dry_run_of_one_operation_says_what_would_change(cli: Shell) -> None:
 
     assert shown.out.splitlines() == ["position 3 would be undone", f"would change: {memory}"]
     assert cli("undo", "--as", "").status == 2
+
+
+def test_a_position_in_the_place_of_an_id_is_told_its_option(cli: Shell) -> None:
+    cli.add("kept")
+
+    refused = cli("undo", "3")
+
+    assert (refused.status, "a position goes with --position 3" in refused.err) == (2, True)
+    assert cli("undo", "--position", "3").status == 0
