@@ -25,7 +25,7 @@ from tests.crash.harness import (
 from tests.support.peer import Json, call
 
 WRITERS = 8
-WRITES = 2_000
+WRITES = 1_000
 WINDOW = 24
 """Requests of one client that are on their way at once."""
 
