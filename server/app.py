@@ -32,6 +32,7 @@ from server.commands import (
     AddArgs,
     AddManyArgs,
     AliasArgs,
+    AppendArgs,
     DeleteArgs,
     DeleteManyArgs,
     ExportArgs,
@@ -39,6 +40,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    PatchArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -48,6 +50,7 @@ from server.commands import (
 )
 from server.commit import Command, Committer, Decide, Repeat
 from server.diff import Comparison, DiffArgs, DiffResult
+from server.edit_decisions import decide_append, decide_patch
 from server.errors import InvalidArgumentsError, UseCaseError
 from server.examine import StoreHealth, diagnosis, examine
 from server.memory_decisions import (
@@ -67,9 +70,11 @@ from server.redaction_args import RedactArgs
 from server.repeat import (
     repeat_add,
     repeat_alias,
+    repeat_append,
     repeat_cleanup,
     repeat_delete,
     repeat_delete_many,
+    repeat_patch,
     repeat_session_end,
     repeat_session_start,
     repeat_undo,
@@ -82,6 +87,7 @@ from server.results import (
     AddManyResult,
     AddResult,
     AliasResult,
+    AppendResult,
     Conflict,
     DeleteManyResult,
     DeleteResult,
@@ -91,6 +97,7 @@ from server.results import (
     HealthStatistics,
     InspectResult,
     ListResult,
+    PatchResult,
     RedactResult,
     Refusal,
     Result,
@@ -219,6 +226,14 @@ class App:
     def update(self, args: UpdateArgs, call: Call) -> UpdateResult:
         """Change a memory in place, or supersede it."""
         return self._write(UpdateResult, self._command(args, decide_update, repeat_update, call))
+
+    def patch(self, args: PatchArgs, call: Call) -> PatchResult:
+        """Replace pieces of a memory's text."""
+        return self._write(PatchResult, self._command(args, decide_patch, repeat_patch, call))
+
+    def append(self, args: AppendArgs, call: Call) -> AppendResult:
+        """Add text at the end of a memory's text."""
+        return self._write(AppendResult, self._command(args, decide_append, repeat_append, call))
 
     def delete(self, args: DeleteArgs, call: Call) -> DeleteResult:
         """Delete a memory."""

@@ -23,6 +23,9 @@ LIMIT_DEFAULT = 10
 IDS_MAX = 100
 """Ids, and memories of a batch, in one call."""
 
+PATCHES_MAX = 100
+"""Patches of one call."""
+
 DELETED_MAX = 1_000
 """Memories that one call deletes by filter: one operation, one undo."""
 
@@ -283,6 +286,54 @@ class UpdateArgs(Args, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    expected_version: ExpectedVersion | None = None
+    idempotency_key: Key | None = None
+
+
+class Patch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One piece of a text and what takes its place."""
+
+    old_string: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=CONTENT_CHARS_MAX,
+            description="A piece of the text, exactly as it stands there",
+        ),
+    ]
+    new_string: Annotated[
+        str, Meta(max_length=CONTENT_CHARS_MAX, description="What takes its place; may be empty")
+    ]
+    replace_all: Annotated[
+        bool,
+        Meta(description="Replace it wherever it stands, not only where it stands once"),
+    ] = False
+
+
+class PatchArgs(Args, frozen=True, kw_only=True):
+    """Arguments of memory_patch."""
+
+    id: Annotated[Id, Meta(description="Memory to change")]
+    patches: Annotated[
+        tuple[Patch, ...],
+        Meta(
+            min_length=1,
+            max_length=PATCHES_MAX,
+            description="Each works on what the one before it left; all are done or none",
+        ),
+    ]
+    expected_version: ExpectedVersion | None = None
+    idempotency_key: Key | None = None
+
+
+class AppendArgs(Args, frozen=True, kw_only=True):
+    """Arguments of memory_append."""
+
+    id: Annotated[Id, Meta(description="Memory to add to")]
+    text: Annotated[Content, Meta(description="What to add at its end")]
+    separator: Annotated[
+        str, Meta(max_length=100, description="What comes between; by default a blank line")
+    ] = "\n\n"
     expected_version: ExpectedVersion | None = None
     idempotency_key: Key | None = None
 

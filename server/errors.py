@@ -78,6 +78,15 @@ class VersionConflictError(UseCaseError):
     code = "version_conflict"
 
 
+class AnchorError(UseCaseError):
+    """A patch's text is not in the memory, or is there more than once.
+
+    `details` holds the `index` of the patch and how many `matches` there are.
+    """
+
+    code = "anchor"
+
+
 class SupersededError(UseCaseError):
     """The memory has been superseded already; `details["superseded_by"]` is its successor."""
 

@@ -28,6 +28,7 @@ from server.commands import (
     AddArgs,
     AddManyArgs,
     AliasArgs,
+    AppendArgs,
     Args,
     DeleteArgs,
     DeleteManyArgs,
@@ -36,6 +37,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    PatchArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -51,6 +53,7 @@ from server.results import (
     AddManyResult,
     AddResult,
     AliasResult,
+    AppendResult,
     DeleteManyResult,
     DeleteResult,
     ExportResult,
@@ -58,6 +61,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    PatchResult,
     RedactResult,
     SearchResult,
     SessionEndResult,
@@ -125,6 +129,14 @@ class MemoryStore:
     def update(self, args: UpdateArgs) -> UpdateResult:
         """Change a memory in place, or supersede it."""
         return self._do(self._store.app.update, args)
+
+    def patch(self, args: PatchArgs) -> PatchResult:
+        """Replace pieces of a memory's text."""
+        return self._do(self._store.app.patch, args)
+
+    def append(self, args: AppendArgs) -> AppendResult:
+        """Add text at the end of a memory's text."""
+        return self._do(self._store.app.append, args)
 
     def delete(self, args: DeleteArgs) -> DeleteResult:
         """Delete a memory."""

@@ -27,6 +27,8 @@ COMMANDS: Final = {
         "list": "list",
         "get": "get",
         "update": "update",
+        "patch": "patch",
+        "append": "append",
         "delete": "delete",
         "delete_many": "delete",
         "redact": "redact",

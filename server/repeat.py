@@ -10,9 +10,11 @@ from server.commands import (
     IDS_MAX,
     AddArgs,
     AliasArgs,
+    AppendArgs,
     DeleteArgs,
     DeleteManyArgs,
     HealthArgs,
+    PatchArgs,
     SessionEndArgs,
     SessionStartArgs,
     UndoArgs,
@@ -22,8 +24,10 @@ from server.memory_decisions import CleanupResult
 from server.results import (
     AddResult,
     AliasResult,
+    AppendResult,
     DeleteManyResult,
     DeleteResult,
+    PatchResult,
     SessionEndResult,
     SessionStartResult,
     UndoResult,
@@ -58,6 +62,34 @@ def repeat_update(args: UpdateArgs, facts: Facts, position: int) -> UpdateResult
         superseded=args.supersede,
         changed=False,
         new_id=memory.id if args.supersede else None,
+        version=_version(memory),
+        position=position,
+        state=state_name(memory),
+        notes=(REPEATED,),
+    )
+
+
+def repeat_patch(args: PatchArgs, facts: Facts, position: int) -> PatchResult:
+    """Reply to a repeated memory_patch."""
+    memory = facts.touched(position)[0].now
+    assert isinstance(memory, Current | Tombstone)
+    return PatchResult(
+        patched_id=args.id,
+        changed=False,
+        version=_version(memory),
+        position=position,
+        state=state_name(memory),
+        notes=(REPEATED,),
+    )
+
+
+def repeat_append(args: AppendArgs, facts: Facts, position: int) -> AppendResult:
+    """Reply to a repeated memory_append."""
+    memory = facts.touched(position)[0].now
+    assert isinstance(memory, Current | Tombstone)
+    return AppendResult(
+        appended_id=args.id,
+        changed=False,
         version=_version(memory),
         position=position,
         state=state_name(memory),

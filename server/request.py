@@ -7,10 +7,12 @@ import msgspec
 from server.commands import (
     AddArgs,
     AliasArgs,
+    AppendArgs,
     DeleteArgs,
     DeleteManyArgs,
     HealthArgs,
     InternalArgs,
+    PatchArgs,
     SessionEndArgs,
     SessionStartArgs,
     UndoArgs,
@@ -23,6 +25,8 @@ WriteArgs = (
     | UpdateArgs
     | DeleteArgs
     | DeleteManyArgs
+    | PatchArgs
+    | AppendArgs
     | UndoArgs
     | SessionStartArgs
     | SessionEndArgs
@@ -36,6 +40,8 @@ WriteArgs = (
 _KINDS: dict[type[WriteArgs], bytes] = {
     AddArgs: b"add ",
     UpdateArgs: b"update ",
+    PatchArgs: b"patch ",
+    AppendArgs: b"append ",
     DeleteArgs: b"delete ",
     DeleteManyArgs: b"delete_many ",
     UndoArgs: b"undo ",

@@ -157,6 +157,37 @@ class UpdateResult(Result, frozen=True, kw_only=True):
     state: str = "active"
 
 
+class PatchResult(Result, frozen=True, kw_only=True):
+    """What memory_patch did."""
+
+    patched_id: str
+    changed: bool
+    """False when the text came out as it was, or the idempotency key had been used."""
+    patches_applied: int = 0
+    replacements: int = 0
+    """Places in which text was replaced."""
+    content_chars: int | None = None
+    """Length of the text now."""
+    version: int
+    """Of the memory now."""
+    position: int | None = None
+    state: str = "active"
+
+
+class AppendResult(Result, frozen=True, kw_only=True):
+    """What memory_append did."""
+
+    appended_id: str
+    changed: bool
+    """False when the idempotency key had been used."""
+    content_chars: int | None = None
+    """Length of the text now."""
+    version: int
+    """Of the memory now."""
+    position: int | None = None
+    state: str = "active"
+
+
 class DeleteResult(Result, frozen=True, kw_only=True):
     """What memory_delete did."""
 

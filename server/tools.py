@@ -11,6 +11,7 @@ from server.commands import (
     AddArgs,
     AddManyArgs,
     AliasArgs,
+    AppendArgs,
     DeleteArgs,
     DeleteManyArgs,
     ExportArgs,
@@ -18,6 +19,7 @@ from server.commands import (
     HealthArgs,
     InspectArgs,
     ListArgs,
+    PatchArgs,
     SearchArgs,
     SessionEndArgs,
     SessionListArgs,
@@ -30,6 +32,7 @@ from server.results import (
     AddManyResult,
     AddResult,
     AliasResult,
+    AppendResult,
     DeleteManyResult,
     DeleteResult,
     ExportResult,
@@ -37,6 +40,7 @@ from server.results import (
     HealthResult,
     InspectResult,
     ListResult,
+    PatchResult,
     RedactResult,
     SearchResult,
     SessionEndResult,
@@ -119,6 +123,37 @@ def make_tools(app: Callable[[], App]) -> tuple[Tool, ...]:
             destructive=True,
             idempotent=False,
             run=lambda args, call: app().update(args, call),
+        ),
+        Tool(
+            name="memory_patch",
+            title="Edit",
+            description=(
+                "Replace pieces of a memory's text without sending the whole: each old_string must "
+                "stand in it exactly once, or replace_all is true. Patches work one after the "
+                "other; if one does not fit, none is done and the error names it. "
+                'Example: {"id": "...", "patches": [{"old_string": "Tuesday", "new_string": '
+                '"Wednesday"}]}'
+            ),
+            args=PatchArgs,
+            result=PatchResult,
+            read_only=False,
+            destructive=True,
+            idempotent=False,
+            run=lambda args, call: app().patch(args, call),
+        ),
+        Tool(
+            name="memory_append",
+            title="Add to",
+            description=(
+                "Add text at the end of a memory, after a blank line or the separator given. For "
+                "notes that grow; a new fact is a memory of its own."
+            ),
+            args=AppendArgs,
+            result=AppendResult,
+            read_only=False,
+            destructive=False,
+            idempotent=False,
+            run=lambda args, call: app().append(args, call),
         ),
         Tool(
             name="memory_delete",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final = (
     ("Remember and recall", ("add", "search", "list", "get")),
-    ("Revise and forget", ("update", "delete", "redact", "undo")),
+    ("Revise and forget", ("update", "patch", "append", "delete", "redact", "undo")),
     ("Look closer", ("inspect", "diff", "health", "activity", "audit", "export")),
     ("Organise", ("session", "alias")),
     (

@@ -42,6 +42,7 @@ from server.commands import (
 )
 from server.diff import DiffArgs
 from server.diff_view import of_diff
+from server.edit_verbs import EDIT_VERBS
 from server.options import Place, given, in_commands
 from server.output_file import output_file
 from server.redaction_verbs import REDACT
@@ -416,6 +417,7 @@ VERBS: Final = (
         run=_update,
         places=(_ID,),
     ),
+    *EDIT_VERBS,
     Verb(
         name="delete",
         help="delete memories by their ids or by a filter",

@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from projections.connection import Connection
 from server.errors import (
     AliasConflictError,
+    AnchorError,
     IdempotencyConflictError,
     InvalidArgumentsError,
     NotFoundError,
@@ -255,6 +256,72 @@ class Histories(RuleBasedStateMachine):
             assert result.version == kept.version
             return multiple()
         assert result.position is not None
+        self._model.done(
+            kept.workspace, result.position, {memory_id: replace(kept.state, fields=fields)}
+        )
+        self._remember(kept.workspace, key, request, (memory_id, result.position))
+        assert result.version == kept.version
+        return result.position
+
+    @rule(
+        memory_id=ids,
+        added=contents,
+        cut=st.tuples(st.integers(0, 8), st.integers(1, 3)),
+        key=keys,
+        target=positions,
+        expect=st.sampled_from([None, "right", "wrong"]),
+        everywhere=st.booleans(),
+    )
+    def edit(
+        self,
+        memory_id: str,
+        added: str,
+        cut: tuple[int, int],
+        key: str | None,
+        expect: str | None,
+        *,
+        everywhere: bool,
+    ) -> Any:
+        """Append a text, or put it in the place of a piece of the memory's own."""
+        kept = self._model.subjects[memory_id]
+        content = kept.state.fields["content"] if isinstance(kept.state, State) else "gone"
+        old = content[cut[0] : sum(cut)]
+        expected = expect and kept.version + (expect == "wrong")
+        request = ("edit", memory_id, added, old, everywhere and bool(old), expected)
+        arguments: dict[str, Any] = {
+            "id": memory_id,
+            "idempotency_key": key,
+            **self._expected(kept, expect),
+        }
+        if old:
+            tool, text = "memory_patch", content.replace(old, added)
+            patch = {"old_string": old, "new_string": added, "replace_all": everywhere}
+            arguments |= {"patches": [patch]}
+        else:
+            tool, text = "memory_append", f"{content}\n\n{added}"
+            arguments |= {"text": added}
+        if self._repeats(kept.workspace, key, request, tool, arguments):
+            return multiple()
+        client = self._clients[kept.workspace]
+        if self._refused(client, kept, expect, tool, arguments):
+            return multiple()
+        assert isinstance(kept.state, State)
+        if old == added:
+            with client.refused(InvalidArgumentsError):
+                client.call(tool, arguments)
+            return multiple()
+        if old and content.count(old) > 1 and not everywhere:
+            with client.refused(AnchorError):
+                client.call(tool, arguments)
+            return multiple()
+        before = client.position()
+        result: Any = client.call(tool, arguments)
+        assert result.changed == (text != content)
+        assert result.content_chars == len(text)
+        if not result.changed:
+            assert client.position() == before
+            return multiple()
+        fields = {**kept.state.fields, "content": text}
         self._model.done(
             kept.workspace, result.position, {memory_id: replace(kept.state, fields=fields)}
         )
@@ -826,6 +893,10 @@ class Histories(RuleBasedStateMachine):
             case "update" | "supersede":
                 assert not result.changed
                 assert (result.new_id or result.updated_id) == subject
+                assert kept is not None
+                assert result.state == status_of(kept.state)
+            case "edit":
+                assert not result.changed
                 assert kept is not None
                 assert result.state == status_of(kept.state)
             case "delete":
