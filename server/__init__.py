@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AddArgs,
         AddManyArgs,
         AliasArgs,
+        AppendArgs,
         DeleteArgs,
         DeleteManyArgs,
         ExportArgs,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
         HealthArgs,
         InspectArgs,
         ListArgs,
+        Patch,
+        PatchArgs,
         SearchArgs,
         SessionEndArgs,
         SessionListArgs,
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from server.diff import DiffArgs
     from server.errors import ConfigError, StoreError, UseCaseError
     from server.library import MemoryStore, open_store
+    from server.redaction_args import RedactArgs
 
 __version__ = VERSION
 
@@ -38,6 +42,7 @@ __all__ = [
     "AddArgs",
     "AddManyArgs",
     "AliasArgs",
+    "AppendArgs",
     "AuditArgs",
     "AuditExportArgs",
     "AuditShowArgs",
@@ -51,6 +56,9 @@ __all__ = [
     "InspectArgs",
     "ListArgs",
     "MemoryStore",
+    "Patch",
+    "PatchArgs",
+    "RedactArgs",
     "SearchArgs",
     "SessionEndArgs",
     "SessionListArgs",

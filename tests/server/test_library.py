@@ -143,3 +143,9 @@ def test_the_example_of_the_document_runs(
     assert first == "['Deploys go out on Tuesdays']"
     assert second == "1 3"
     assert third.startswith("invalid_arguments `content` is blank")
+
+
+def test_every_name_on_the_page_is_a_name_of_the_package() -> None:
+    named = set(re.findall(r"`(\w+Args)`", (ROOT / "docs" / "python.md").read_text()))
+    assert "PatchArgs" in named
+    assert named <= set(server.__all__)
