@@ -43,9 +43,9 @@ test: $(INSTALLED)
 	$(BIN)/coverage report --fail-under=95
 
 crash: $(INSTALLED)
-	CRASH_STATES=100000 CRASH_SYSCALLS=0 CRASH_MINUTES=10 CRASH_WRITERS=4 \
+	CRASH_STATES=1000000 CRASH_SYSCALLS=0 CRASH_MINUTES=10 CRASH_WRITERS=4 \
 	  $(BIN)/python -m pytest -m crash --timeout=0 -s
-	CRASH_STATES=100000 $(BIN)/python -m pytest --timeout=0 tests/ledger/test_decoder_fuzz.py
+	CRASH_STATES=1000000 $(BIN)/python -m pytest --timeout=0 tests/ledger/test_decoder_fuzz.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m bench.run all $(BENCH_OPTIONS)

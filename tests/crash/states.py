@@ -19,9 +19,10 @@ from tests.support.recorder import Recorder
 from tests.support.store import MEMORY_DISK
 
 STATES_MAX: Final = int(os.environ.get("CRASH_STATES", "32000"))
-"""States that all operations together are tried in, at most; `make crash` has 100,000.
+"""States that all operations together are tried in, at most; `make crash` has 1,000,000.
 
-Some operations have fewer than their share: of 32,000 more than 20,000 are there."""
+Most operations have fewer than their share: 32,000 come to over 20,000 and 1,000,000 to over
+100,000, which is every state of most of them."""
 
 SEED: Final = os.environ.get("CRASH_SEED", "mnemolog")
 """Chooses among states where there are more; fixed, so that a run can be repeated."""

@@ -13,7 +13,7 @@ from tests.crash.home_operations import HOME_OPERATIONS, Remembered, check_home,
 from tests.crash.ledger_operations import OPERATIONS, Expected, check, record, record_killed
 from tests.crash.states import chosen, folder, states_of, try_all
 
-LIMIT = 8_192
+LIMIT = 32_768
 """States of one moment; more are drawn from."""
 
 
