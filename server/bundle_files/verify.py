@@ -852,6 +852,18 @@ def check_summary(
         if type(summary.get(name)) is not type(found) or summary.get(name) != found:
             detail = "summary.json says %s %s and it is %s"
             report.add("summary", detail % (name, json.dumps(summary.get(name)), json.dumps(found)))
+    if summary.get("earlier_checkpoint") is not None and not bundle.has("earlier-checkpoint"):
+        report.add("summary", "summary.json names an earlier checkpoint, and none is here")
+    entries = summary.get("redactions")
+    entries = entries if isinstance(entries, list) else []
+    told = {str(each.get("redaction")): each for each in entries if isinstance(each, dict)}
+    for name, of_it in bundle.accounts.redactions.items():
+        by = bundle.agents.get(of_it["by"], of_it["by"])
+        right = {"by": by, "at": of_it["at"], "positions": of_it["positions"]}
+        entry = told.get(name, {})
+        if {field: entry.get(field) for field in right} != right:
+            detail = "summary.json does not say rightly when and by whom redaction %s was"
+            report.add("summary", detail % name)
 
 
 def say_what_is_proven(report: Report, bundle: Bundle, signed: Signed, wanted: Wanted) -> None:
