@@ -55,7 +55,7 @@ ATTEMPTS: Final = 3
 """Bundles that are written before it is given up: a redaction may come while one is written."""
 
 EARLIER_MAX: Final = 64
-"""Earlier checkpoints, the newest, that a part can be compared with."""
+"""Kept checkpoints, the newest, that a part can be compared with; of a given file it is all."""
 
 PROGRESS_RECORDS: Final = 1_000
 
@@ -271,7 +271,10 @@ class AuditExports:
             for each in notes
             if each.checkpoint.size < checkpoint.size or args.checkpoint is not None
         }
-        return [known[size] for size in sorted(known)[-EARLIER_MAX:]]
+        sizes = sorted(known)
+        if args.checkpoint is None:
+            sizes = sizes[-EARLIER_MAX:]
+        return [known[size] for size in sizes]
 
 
 class _ChangedError(Exception):

@@ -21,7 +21,19 @@ from array import array
 from bisect import bisect_left
 from hashlib import sha256, sha512
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
+from typing import (
+    IO,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Set,
+    Tuple,
+)
 
 CLEAN, PROBLEMS, COULD_NOT_LOOK, INTERRUPTED = 0, 1, 2, 130
 
@@ -70,6 +82,7 @@ OPEN, MIDDLE, DIGEST, CLOSE = b'{"h":', b'},"p":', b',"d":"', b'"}\n'
 TAIL = len(DIGEST) + 64 + len(CLOSE)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HEX_DIGEST = re.compile(r"[0-9a-f]{64}")
+NOTE_END = re.compile("(?<=\n)\n(?:\u2014 [^\n]*\n)+")
 SEQ_IN_LINE = re.compile(rb'\{"h":\{"seq":([1-9][0-9]{0,18}),')
 PROOF_LINE = re.compile(r"(record|others) ([1-9][0-9]{0,18}) ([1-9][0-9]{0,18}) ([0-9a-f]{64})\n")
 
@@ -230,6 +243,25 @@ def parse_note(text: str, key: Key, place: str) -> Checkpoint:
     if root is None or len(root) != 32 or not re.fullmatch(r"0|[1-9][0-9]{0,18}", lines[1]):
         raise FaultError("checkpoint", place + " names no size and root")
     return Checkpoint(lines[0], int(lines[1]), root)
+
+
+def parse_notes(text: str, key: Key, origin: str, place: str) -> Dict[str, Checkpoint]:
+    """Read what a file of checkpoints holds of one ledger, each by what it is called.
+
+    Notes follow each other, as `mnemolog checkpoint publish-to` puts them, with nothing or empty
+    lines between; those of other ledgers are passed over where one of this ledger is there.
+    """
+    notes, at = [], 0
+    for end in NOTE_END.finditer(text):
+        notes.append(text[at : end.end()].lstrip("\n"))
+        at = end.end()
+    if not notes or text[at:].strip("\n"):
+        notes.append(text[at:])
+    mine = [note for note in notes if note.startswith(origin + "\n")] or notes
+    if len(mine) == 1:
+        return {place: parse_note(mine[0], key, place)}
+    names = ["%s no. %d" % (place, number) for number in range(1, len(mine) + 1)]
+    return {name: parse_note(note, key, name) for name, note in zip(names, mine)}
 
 
 def from_base64(text: str) -> Optional[bytes]:
@@ -550,7 +582,7 @@ class Bundle:
         self._seqs.append(record.seq)
 
     def check_whole(
-        self, genesis: str, sizes: List[int], size: int, progress: Callable[[int], None]
+        self, genesis: str, sizes: Set[int], size: int, progress: Callable[[int], None]
     ) -> Dict[int, bytes]:
         """Check that every record is there in its place; return the roots at some sizes."""
         tree, expected, prev = Tree(), 1, genesis
@@ -585,7 +617,7 @@ class Bundle:
         return roots
 
     def check_part(
-        self, sizes: List[int], size: int, scope: Dict[str, Any], progress: Callable[[int], None]
+        self, sizes: Set[int], size: int, scope: Dict[str, Any], progress: Callable[[int], None]
     ) -> Dict[int, bytes]:
         """Check that every record is one that the proofs name; return the roots at some sizes."""
         first, last = scope.get("from"), scope.get("to")
@@ -637,7 +669,7 @@ class Bundle:
         return max(seen, seq)
 
     def proofs(
-        self, tree: Tree, roots: Dict[int, bytes], sizes: List[int], size: int
+        self, tree: Tree, roots: Dict[int, bytes], sizes: Set[int], size: int
     ) -> Iterator[Proof]:
         """Yield the proofs of records; note the roots at some sizes on the way."""
         with open_bytes(self.folder / "proofs") as file:
@@ -743,9 +775,9 @@ def check(folder: Path, wanted: Wanted, report: Report, progress: Callable[[int]
         others[name] = parse_note(text, key, name)
     if wanted.checkpoint:
         text, name = read_text(Path(wanted.checkpoint)), "the given checkpoint"
-        others[name] = parse_note(text, key, name)
+        others.update(parse_notes(text, key, checkpoint.origin, name))
     signed = Signed(key, checkpoint, others)
-    sizes = [checkpoint.size, *(other.size for other in others.values())]
+    sizes = {checkpoint.size, *(other.size for other in others.values())}
     if bundle.is_part:
         scope = summary.get("scope")
         scope = scope if isinstance(scope, dict) else {}
@@ -820,6 +852,18 @@ def check_summary(
         if type(summary.get(name)) is not type(found) or summary.get(name) != found:
             detail = "summary.json says %s %s and it is %s"
             report.add("summary", detail % (name, json.dumps(summary.get(name)), json.dumps(found)))
+    if summary.get("earlier_checkpoint") is not None and not bundle.has("earlier-checkpoint"):
+        report.add("summary", "summary.json names an earlier checkpoint, and none is here")
+    entries = summary.get("redactions")
+    entries = entries if isinstance(entries, list) else []
+    told = {str(each.get("redaction")): each for each in entries if isinstance(each, dict)}
+    for name, of_it in bundle.accounts.redactions.items():
+        by = bundle.agents.get(of_it["by"], of_it["by"])
+        right = {"by": by, "at": of_it["at"], "positions": of_it["positions"]}
+        entry = told.get(name, {})
+        if {field: entry.get(field) for field in right} != right:
+            detail = "summary.json does not say rightly when and by whom redaction %s was"
+            report.add("summary", detail % name)
 
 
 def say_what_is_proven(report: Report, bundle: Bundle, signed: Signed, wanted: Wanted) -> None:
