@@ -122,8 +122,8 @@ def test_what_cannot_be_is_refused(client: Client, patches: list[dict[str, Any]]
 
 
 def test_a_patch_that_comes_out_the_same_writes_nothing(client: Client) -> None:
-    added = client.add("to and fro")
-    done = patch(client, added.id, one("to", "x"), one("x", "to"))
+    added = client.add("here and there")
+    done = patch(client, added.id, one("here and", "x"), one("x", "here and"))
     assert (done.changed, done.position, done.version) == (False, None, added.version)
     assert client.position() == added.position
 
